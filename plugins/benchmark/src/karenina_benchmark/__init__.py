@@ -1,6 +1,6 @@
-"""Benchmarks (questions with their templates and rubrics), their files, and sources of configuration.
+"""Benchmarks, their files, and the configuration of runs.
 
-Importing this package loads nothing else. Public names are loaded when they are first used.
+Importing this package loads nothing else. Public names are loaded on first use.
 """
 
 from __future__ import annotations

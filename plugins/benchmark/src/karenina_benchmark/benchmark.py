@@ -35,9 +35,9 @@ _HTML_COLUMNS: Final = ("Id", "Question", "Answer", "Template", "Keywords", "Tra
 class Benchmark(BenchmarkContent):
     """A set of questions for evaluating models, stored in one file.
 
-    Create one with `create` or `load`. `len()` and iteration work as for a list of questions; `in` takes an id. Two
-    benchmarks are equal if their files would be equal (a template class equals its source), whatever their `path`. A
-    name or an id derived from the path is not compared either.
+    Use `create` or `load` to get one. `len()` and iteration work as for a list of questions, and `in` takes an id. Two
+    benchmarks are equal if their files would be equal, whatever their `path`. A template class equals its source, and
+    names and ids derived from the path do not count.
     """
 
     @classmethod
@@ -50,23 +50,23 @@ class Benchmark(BenchmarkContent):
         skip_broken: bool = False,
         columns: Mapping[str, str] | None = None,
     ) -> Self:
-        """Read a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a format added by a plugin.
+        """Load a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a plugin's format.
 
         The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
         `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
-        JSON rows with other keys). A file with an unknown suffix is read as a checkpoint if it begins with a brace, and
-        otherwise as YAML.
+        JSON rows with other keys). With an unknown suffix, a file that begins with a brace is a checkpoint, and any
+        other is YAML.
 
-        The columns of a table are found by their names, or mapped by `columns`: `question`, `answer`, `id`, `keywords`,
-        `context` and `choices`. `columns` can also specify the path to the `rows` of a JSON document, the `encoding`,
-        and `choice_by`, if they are not detected.
+        The columns of a table are found by their names. Use `columns` to map `question`, `answer`, `id`, `keywords`,
+        `context` and `choices` to other columns, and to set the path to the `rows` of a JSON document, the `encoding`,
+        and `choice_by`.
 
         Nothing in the file is executed. `trust` says whether the file may name files outside its own folder: only if
         the user has trusted it (the default), or always (`"all"`, for your own files).
 
-        The file, and each file that it names, may be up to 100 MB in size; `max_bytes` or the environment variable
-        `KARENINA_MAX_FILE_BYTES` sets another limit. With `skip_broken`, questions that cannot be read are left out
-        with a warning, and their errors are in `broken`.
+        The file, and each file that it names, may be up to 100 MB in size. Set another limit with `max_bytes` or the
+        environment variable `KARENINA_MAX_FILE_BYTES`. With `skip_broken`, questions that cannot be read are left out
+        with a warning, and `broken` contains their errors.
 
         Raises `BenchmarkFileError` if the file cannot be read, and `RestrictedValues` for a path that needs trust.
         """
@@ -95,7 +95,7 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file and report all problems with their line numbers, even if the file cannot be loaded.
+        """Check a benchmark file, and report all problems with their lines, even if it cannot be loaded.
 
         The arguments are the same as for `load`. Code in the file runs only with trust, and no model is called.
         """
@@ -104,17 +104,17 @@ class Benchmark(BenchmarkContent):
         return check_file(Path(path), trust, columns)[1]
 
     def check(self, trust: Trust | Literal["all"] | None = None) -> CheckReport:
-        """Check the questions, templates, ground truths and traits, and report all problems; see `check_file`."""
+        """Check the questions, templates, ground truths and traits, and report all problems. See `check_file`."""
         from karenina_benchmark.checking import CheckReport, check_content
 
         return CheckReport(tuple(check_content(self, trust, quality=True)), len(self))
 
     def save(self, path: str | Path) -> None:
-        """Write the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
+        """Save the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
 
-        The file is replaced atomically. The comments and layout of an existing YAML file are lost. Raises
-        `BenchmarkFileError` if the suffix is unknown, the source of a template class is not available, or the file
-        cannot be written.
+        The file is replaced atomically. Comments and layout of an existing YAML file are lost. Raises
+        `BenchmarkFileError` if the suffix is unknown, the source of a template class is unavailable, or the file cannot
+        be written.
         """
         from karenina_benchmark.benchmark_files import save_benchmark
 
@@ -128,11 +128,11 @@ class Benchmark(BenchmarkContent):
         sheet: str | None = None,
         **options: Any,
     ) -> list[Question]:
-        """Add the rows of a CSV, Excel or JSONL file as questions, either all or none, and return the new questions.
+        """Add the rows of a CSV, Excel or JSONL file as questions, and return these questions.
 
-        `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
-        selects a sheet of an Excel file. `options` are passed to `question_import.read_questions`. Raises
-        `BenchmarkFileError`, naming the file and the line, if a row cannot be imported.
+        `columns` maps fields to columns, as in `{"question": "text", "raw_answer": "gold"}`. `sheet` selects a sheet of
+        an Excel file. `options` are passed to `question_import.read_questions`. Raises `BenchmarkFileError` with the
+        line if a row cannot be imported; no question is added then.
         """
         from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
@@ -144,15 +144,14 @@ class Benchmark(BenchmarkContent):
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
     def _repr_html_(self) -> str:
-        """Return facts about the benchmark and a table of its first questions, for display in notebooks."""
+        """Return facts about the benchmark and its first questions as HTML for notebooks."""
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question (by default the first), listing the stages in order and the reasons for
-        omitted stages.
+        """Return the plan for a question (by default the first): its stages in order, and why others are left out.
 
-        Nothing runs. Raises `ConfigError` if the benchmark does not contain the question, and `PlanError` if no plan
-        can be made. A question marked as a draft is only planned if `question_id` names it.
+        Nothing runs. A draft is only planned if `question_id` names it. Raises `ConfigError` if the question does not
+        exist, and `PlanError` if it has no valid plan.
         """
         from karenina_engine.check.planner import Planner
         from karenina_engine.check.plugin_checks import check_selection
@@ -180,19 +179,19 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark and return a result for each combination of question, model, judge and replicate.
+        """Run the benchmark, and return a result for each question, model, judge and replicate.
 
-        `config` is a `VerificationConfig` or a mapping of settings; the benchmark's own `run_config` is not used.
-        `question_ids` selects questions. `trust` says which code in the benchmark may run: only the code that the user
-        has trusted (the default), or all of it (`"all"`, for your own files).
+        `config` is a `VerificationConfig` or a mapping of settings. The benchmark's own `run_config` is not used. Use
+        `question_ids` to select questions. `trust` says which code in the benchmark may run: what the user has trusted
+        (the default), or all of it (`"all"`, for your own files).
 
         Each result is written to `output` (JSONL) and passed to `on_result` when it is complete. With a `journal` (a
-        file, created if it is missing), every reply and result is stored before it is used, and repeating the same call
-        continues an interrupted run. `policy` says how failed calls are repeated; by default, this depends on `config`.
-        With `replay`, replies come only from the journal, and no model is called.
+        file, created if necessary), all replies and results are stored, and the same call continues an interrupted run.
+        With `replay`, replies come only from the journal, and no model is called. `policy` says how failed calls are
+        retried; the default is that of `config`.
 
-        A progress bar is shown on a terminal and in a notebook; `progress=True` always shows it, and `progress=False`
-        never does. `run_verification` also works in a running event loop, as in notebooks.
+        A progress bar is shown on a terminal and in a notebook. Set `progress` to True or False to always or never show
+        it. This also works in a running event loop, as in notebooks.
 
         Raises `ConfigError`, `PlanError` and `JournalError` before the first model call. Later errors are recorded in
         the results of the affected items.
@@ -228,7 +227,7 @@ class Benchmark(BenchmarkContent):
     ) -> VerificationResultSet:
         """Run the benchmark from async code.
 
-        The arguments and the exceptions are the same as for `run_verification`.
+        Arguments and exceptions are the same as for `run_verification`.
         """
         from karenina_engine.progress.progress_display import choose_display
         from karenina_engine.run.execution import collect_results
@@ -263,13 +262,12 @@ class Benchmark(BenchmarkContent):
         ask: bool = False,
         progress: bool | None = None,
     ) -> RescoreReport:
-        """Score the last run in `journal` again with this benchmark and `config`. By default, no model is called.
+        """Score the last run in `journal` again with this benchmark and `config`, without calling models.
 
-        Use it after you change ground truths, tolerances, weights, patterns, primitives, compositions or `verify()`;
+        Use this after changing ground truths, tolerances, weights, patterns, primitives, compositions or `verify()`;
         see `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are
-        called for prompts that contain a changed ground truth. `progress` works as in `run_verification`. `trust` is
-        the same as for `run_verification`. The new results are written to `output` (JSONL); an existing file is
-        renamed.
+        called for prompts that contain a changed ground truth. The new results are written to `output` (JSONL), and an
+        existing file is renamed. `trust` and `progress` are the same as for `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display
@@ -289,7 +287,7 @@ class Benchmark(BenchmarkContent):
 
 @cache
 def _note_missing_journal() -> None:
-    """Warn, only once per process, that a run cannot be resumed without a journal."""
+    """Warn that a run without a journal cannot be resumed, once per process."""
     logger.warning(
         "this run has no journal; if the run is interrupted, finished calls are repeated and must be paid for "
         "again. "
@@ -299,7 +297,7 @@ def _note_missing_journal() -> None:
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
-    """Return a configuration with these settings, or a `VerificationConfig` unchanged.
+    """Return a configuration with these settings. A `VerificationConfig` is returned unchanged.
 
     Raises `ConfigError` if a setting is unknown or invalid.
     """
@@ -309,7 +307,7 @@ def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationCo
 
 
 def _to_html(benchmark: BenchmarkContent) -> str:
-    """Return HTML with facts about a benchmark and its first `MAX_ROWS` questions. No template is loaded."""
+    """Return facts about a benchmark and its first `MAX_ROWS` questions as HTML. No template is loaded."""
     from karenina_terminal.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
 
     count = len(benchmark)
@@ -325,7 +323,7 @@ def _to_html(benchmark: BenchmarkContent) -> str:
 
 
 def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of facts about a benchmark. A value is empty if the fact does not apply."""
+    """Yield facts about a benchmark as pairs of name and value. The value may be empty."""
     yield "Description", benchmark.description
     yield "Version", benchmark.version
     yield "Creator", benchmark.creator
@@ -337,7 +335,7 @@ def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
 
 
 def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
-    """Return the cells for a question, or an error message if the question cannot be read."""
+    """Return the cells for a question, or an error message if it cannot be read."""
     try:
         question = benchmark.get(id)
     except BenchmarkFileError as error:  # a streamed file is read question by question
@@ -353,7 +351,7 @@ def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
 
 
 def _template_text(question: Question) -> str:
-    """Return the name of the question's template class, or `yes` or `none` if it has no class."""
+    """Return the name of the question's template class, or `yes` or `none`."""
     if question.answer_class is not None:
         return question.answer_class.__name__
     return "yes" if question.has_template else "none"

@@ -1,4 +1,4 @@
-"""Loads and saves benchmark files: selects the format by suffix or contents, and collects all errors in a file."""
+"""Loading and saving benchmark files in any format."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Offer
 
 REPEATED = "karenina_repeated"
-"""An attribute of log records. The command line drops records with it, because it prints the same text as an error."""
+"""An attribute of log records that the command line prints as an error anyway."""
 logger = logging.getLogger("karenina")
 
 
 def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
-    """Read a benchmark in any installed format.
+    """Load a benchmark in any installed format, logging warnings about its content.
 
-    `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first because
-    they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
-    read are left out with a warning; any other error in the file is still raised. Warnings about the file's content are
-    logged. Raises `BenchmarkFileError` if the file cannot be read, and any exception raised by `check_paths`.
+    `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first, because
+    they may add formats, trait kinds and primitives. With `skip_broken`, questions that cannot be read are left out
+    with a warning, but other errors are raised. Raises `BenchmarkFileError` if the file cannot be read, and any
+    exception from `check_paths`.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -51,9 +51,9 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, extended to say how many others there are and how to skip broken questions.
+    """Return the first error, saying how many others there are and how to skip broken questions.
 
-    `good` is the number of questions that can be read. If there are none, the message does not suggest skipping.
+    `good` is the number of questions that can be read. If there are none, skipping is no use.
     """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     them = "them" if len(broken) > 1 else "it"
@@ -62,10 +62,9 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with the remaining errors as its `others`.
+    """Return the first error, with the others as its `others`.
 
-    `more` is added to its message. If there are other errors, the message also names the command that lists all of
-    them.
+    `more` is added to its message. If there are others, the message also names the command that lists them.
     """
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
@@ -85,9 +84,9 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 
 
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark like `load_benchmark`, but log no warnings, and collect its errors in `problems` and `broken`.
+    """Read a benchmark without logging anything. Its errors are in `problems` and `broken`.
 
-    Raises `BenchmarkFileError` if nothing in the file can be read, and any exception raised by `check_paths`.
+    Raises `BenchmarkFileError` if nothing can be read, and any exception from `check_paths`.
     """
     installed = plugins.active_plugins()
     suffix = suffix_of(installed, path)
@@ -115,8 +114,8 @@ def _read(
 ) -> BenchmarkContent:
     """Read a benchmark in one format, and record its path, its columns and the files it names.
 
-    An unexpected exception in the format, which may come from a plugin, becomes a `BenchmarkFileError` that names the
-    plugin. Raises `BenchmarkFileError` if `columns` are given but the format has no columns.
+    An unexpected exception, which may come from a plugin, becomes a `BenchmarkFileError` that names the plugin. Raises
+    `BenchmarkFileError` if `columns` are given but the format has none.
     """
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
@@ -125,7 +124,7 @@ def _read(
     named: list[str] = []
 
     def note_and_check(file: Path, names: Sequence[str]) -> bool | None:
-        """Record the names of the files and return the result of `check_paths`."""
+        """Record the names of the files, and call `check_paths`."""
         named.extend(names)
         return check_paths(file, names)
 
@@ -146,10 +145,9 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Write a benchmark in the format selected by the suffix of `path`.
+    """Save a benchmark in the format for the suffix of `path`.
 
-    Raises `BenchmarkFileError` if the format with this suffix is unknown or read-only, or if the benchmark or the file
-    cannot be written.
+    Raises `BenchmarkFileError` if the format is unknown or read-only, or if the benchmark or file cannot be written.
     """
     _check_functions(benchmark, path)
     installed = plugins.active_plugins()
@@ -165,7 +163,7 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `BenchmarkFileError` if a trait's function cannot be saved in a file."""
+    """Raise `BenchmarkFileError` if a trait's function cannot be saved."""
     questions = benchmark.questions_mentioning(("callable",))
     of_questions = ((f"question {question.id}", (question.rubric, question.dynamic_rubric)) for question in questions)
     for place, rubrics in (("", (benchmark.global_rubric, benchmark.dynamic_rubric)), *of_questions):
@@ -176,7 +174,7 @@ def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _encode(text: str, path: Path) -> bytes:
-    """Return `text` encoded as UTF-8. Raises `BenchmarkFileError` if the text contains a lone surrogate."""
+    """Encode `text` as UTF-8. Raises `BenchmarkFileError` if it contains a lone surrogate."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -185,12 +183,12 @@ def _encode(text: str, path: Path) -> bytes:
 
 
 def _guess_suffix(path: Path) -> str:
-    """Return `.jsonld` for a file that begins with a brace, as checkpoints do, and `.yaml` for any other file."""
+    """Return `.jsonld` for a file that begins with a brace, as checkpoints do, and `.yaml` for others."""
     return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
 
 
 def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> BenchmarkFileError:
-    """Return the error for an unexpected exception in a plugin's format, and log the traceback."""
+    """Log an unexpected exception of a plugin's format, and return the error for it."""
     logger.debug("cannot read %s", path, exc_info=error)
     return BenchmarkFileError(
         path,

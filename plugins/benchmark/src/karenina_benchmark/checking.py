@@ -1,6 +1,4 @@
-"""Checks a benchmark before the first model call and reports all problems in
-the file at once, each with its location.
-"""
+"""Checking a benchmark before the first model call, and reporting all problems at once."""
 
 from __future__ import annotations
 
@@ -33,19 +31,19 @@ if TYPE_CHECKING:
 
 Level = Literal["error", "warning", "unchecked"]
 _SHOWN: Final = 20
-"""The number of errors shown in the message of `BenchmarkErrors`."""
+"""The number of errors in the message of `BenchmarkErrors`."""
 _LINE: Final = re.compile(r"line (\d+)")
 _NO_MODEL: Final = "template_only"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of a check.
+    """Something found by a check.
 
-    There are three levels: an `error` would stop a run or invalidate its result, a `warning` is probably a mistake, and
-    `unchecked` is a part that cannot be checked. `where` is the location in `file`: a line, the number and id of a
-    question, or an empty string for the whole file. `what` is the problem, and `cure` says how to fix it. `question` is
-    the id of the question concerned, if known.
+    There are three levels. An `error` would stop a run or make its result invalid, a `warning` is probably a mistake,
+    and `unchecked` means that something cannot be checked. `where` is the place in `file`: a line, the number and id of
+    a question, or empty for the whole file. `what` is the problem, and `cure` says how to fix it. `question` is the id
+    of the question, if there is one.
     """
 
     level: Level
@@ -62,7 +60,7 @@ class Finding:
         return f"{place}: {text}" if place else text
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as a JSON-compatible dict. `line` is a number if `where` is a line, and otherwise None."""
+        """Convert the finding to a JSON-compatible dict. `line` is a number if `where` is a line, otherwise None."""
         match = _LINE.match(self.where)
         file = None if self.file is None else str(self.file)
         return {**asdict(self), "file": file, "line": int(match[1]) if match else None}
@@ -70,7 +68,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The findings about a benchmark in file order, and the number of questions in the benchmark."""
+    """What was found in a benchmark, in file order, and the number of its questions."""
 
     findings: tuple[Finding, ...]
     questions: int
@@ -96,7 +94,7 @@ class CheckReport:
             raise BenchmarkErrors(self.errors)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as a JSON-compatible dict, with the number of findings at each level."""
+        """Convert the report to a JSON-compatible dict, with the number of findings at each level."""
         return {
             "questions": self.questions,
             "errors": len(self.errors),
@@ -111,7 +109,7 @@ class CheckReport:
 
 
 class BenchmarkErrors(KareninaError, ValueError):
-    """Raised when a benchmark has errors. The message lists the first 20, and `findings` contains all of them."""
+    """Raised if a benchmark has errors. The message lists the first 20, and `findings` has all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         lines = [str(finding) for finding in findings[:_SHOWN]]
@@ -132,12 +130,11 @@ def check_file(
     configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
     checked: Callable[[int, int], None] | None = None,
 ) -> tuple[BenchmarkContent | None, CheckReport]:
-    """Read a benchmark and check it. The returned benchmark does not contain the questions that cannot be read; it is
-    None if nothing in the file can be read.
+    """Read a benchmark and check it. Questions that cannot be read are left out.
 
-    `configure` returns the run's configuration; by default, the benchmark's own `config` section is used. `checked` is
-    called after each question with the number of questions checked so far and the total number. Code in the file does
-    not run without trust, no other file that needs trust is opened, and no model is called.
+    The benchmark is None if nothing can be read. `configure` returns the configuration of the run; the default is the
+    benchmark's own `config` section. `checked` is called after each question with the number of questions so far and in
+    total. Nothing that needs trust is executed or opened, and no model is called.
     """
     benchmark, findings = read_findings(path, trust, columns)
     if benchmark is None:
@@ -155,7 +152,7 @@ def read_findings(
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
     """Return the benchmark without its broken questions, and a finding for each error.
 
-    Files that are not trusted are not read, and each of them is an error. The benchmark is None if nothing can be read.
+    Files that are not trusted are errors and are not read. The benchmark is None if nothing can be read.
     """
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
@@ -164,7 +161,7 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
-        """Return whether the named files may be read, adding an error for each file that is not trusted."""
+        """Return whether the named files may be read. Adds an error for each one that is not trusted."""
         try:
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:
@@ -195,11 +192,11 @@ def check_content(
     quality: bool = False,
     checked: Callable[[int, int], None] | None = None,
 ) -> list[Finding]:
-    """Return the findings about a loaded benchmark. `ids` selects questions, and unknown ids are ignored.
+    """Check a loaded benchmark. Use `ids` to select questions; unknown ids are ignored.
 
-    `config` is the run's configuration; by default, the benchmark's own `config` section is used. Without `quality`,
-    only errors in that section and in the questions are found; with it, the rest of the file is checked as well, and
-    warnings and unchecked parts are included. `checked` is called as in `check_file`.
+    `config` is the configuration of the run; the default is the benchmark's own `config` section. With `quality`, the
+    rest of the file is checked too, and warnings and unchecked parts are included. Without it, only errors in that
+    section and in the questions are found. For `checked`, see `check_file`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -255,7 +252,7 @@ class QuestionErrorCheck:
 def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
-    """Return a warning for each restricted value in a benchmark that needs trust before a run.
+    """Return a warning for each restricted value that needs trust before a run.
 
     A benchmark without a path has none.
     """
@@ -267,9 +264,9 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as written in the file, where a plugin's fields may be in a separate table.
+    """Return the path of a value as it is in the file, where a plugin's fields may be in a table of their own.
 
-    The path is empty if the enclosing value is not in the file.
+    It is empty if the value around it is not in the file.
     """
     if place is None or not path:
         return path
@@ -283,7 +280,7 @@ def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
 
 
 class _Check:
-    """Checks a benchmark and collects the findings. `quality` is the same as for `check_content`."""
+    """Checks a benchmark and collects the findings. For `quality`, see `check_content`."""
 
     def __init__(self, benchmark: BenchmarkContent, trust: Trust, *, quality: bool) -> None:
         self.findings: list[Finding] = []
@@ -298,7 +295,7 @@ class _Check:
     def read_config(self) -> VerificationConfig:
         """Return the configuration in the benchmark's `config` section.
 
-        If the section has errors, they are added to the findings, and only a valid `evaluation_mode` is kept.
+        If it has errors, they are added to the findings, and only a valid `evaluation_mode` is kept.
         """
         values = dict(self._benchmark.run_config)
         try:
@@ -315,7 +312,7 @@ class _Check:
             return VerificationConfig()
 
     def check_head(self, config: VerificationConfig) -> None:
-        """Check the parts of the file outside the questions, and find questions with the same text."""
+        """Check what is outside of the questions, and look for questions with the same text."""
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
@@ -388,15 +385,15 @@ class _Check:
         self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
-        """Warn about ground truths that differ between questions although the field's rule treats them as equal."""
+        """Warn about different ground truths that the field's rule treats as equal."""
         for id, field, what, cure in self._truths.found:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
-        """Add an error for a question without a template, unless its answers can be scored by traits alone.
+        """Add an error for a question without a template, unless it can be scored by traits alone.
 
-        This is the case if `evaluation_mode` is `rubric_only`, or `template_and_rubric` and the question has traits of
-        its own. A table without correct answers gets a single error for all its questions.
+        It can if `evaluation_mode` is `rubric_only`, or `template_and_rubric` and the question has traits of its own. A
+        table without correct answers gets a single error.
         """
         mode = config.core.evaluation_mode
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
@@ -414,9 +411,7 @@ class _Check:
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Check the ground truths against their template and,
-        with `quality`, the parts of the template shown to a judge.
-        """
+        """Check the ground truths against the template. With `quality`, also check what a judge sees of it."""
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
         for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
@@ -438,10 +433,10 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Warn about traits that are not scored with this configuration.
+        """Warn about traits that this configuration does not score.
 
-        `key` is the key of the rubric in `place`, and `question` is the id of the rubric's question, or None for a
-        global rubric.
+        `key` is the key of the rubric in `place`, and `question` is the id of its question, or None for a global
+        rubric.
         """
         names = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
@@ -482,9 +477,9 @@ class _Check:
             )
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
-        """Add a finding about a line of a template's source, located in the benchmark file if possible.
+        """Add a finding about a line of a template's source, with its place in the benchmark file.
 
-        If the benchmark file does not contain the source, the finding is located at the field that `line` belongs to.
+        If the file does not contain the source, the place is that of the field to which the line belongs.
         """
         place = self._benchmark.place_of(question.id)
         if place is not None and place.value.get("template") is not None:
@@ -505,10 +500,9 @@ class _Check:
         *path: str | int,
         question: str | None = None,
     ) -> None:
-        """Add a finding located at `path` within `place`.
+        """Add a finding at `path` in `place`.
 
-        Without a place, the finding is located at the number and id of the question, or at the whole file if there is
-        no question either.
+        Without a place, it is about the question, or about the whole file if there is no question either.
         """
         if place is not None:
             file: Path | None = place.document.file
@@ -521,16 +515,16 @@ class _Check:
 
 
 def find_field_line(source: str, field: str) -> int | None:
-    """Return the number of the line that declares a field in a template's source, or None if there is no such line."""
+    """Return the line that declares a field in a template's source, if there is one."""
     declared = re.compile(rf"\s+{re.escape(field)}\s*:")
     return next((number for number, line in enumerate(source.splitlines(), 1) if declared.match(line)), None)
 
 
 def _find_path(value: object, name: str) -> tuple[str | int, ...]:
-    """Return the path of keys and list positions described by the words of `name`.
+    """Return the path of keys and list positions that the words of `name` describe.
 
-    An example of a name is "config.parsing_models, model 'j', temperature". Words that are neither keys nor model ids
-    are ignored.
+    An example is "config.parsing_models, model 'j', temperature". Words that are neither keys nor model ids are
+    ignored.
     """
     path: list[str | int] = []
     for word in re.findall(r"[\w-]+", name):
@@ -546,7 +540,7 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
 
 
 def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
-    """Return the path of a trait in the rubric under `key`, or an empty path if it is unknown."""
+    """Return the path of a trait in the rubric under `key`, which is empty if it is unknown."""
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:
@@ -557,14 +551,14 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
 
 
 def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
-    """Yield a finding for each error and for each of the `others` of that error."""
+    """Yield a finding for each error and its `others`."""
     for error in errors:
         for problem in error.each():
             yield Finding("error", problem.file, problem.where, problem.what, problem.cure)
 
 
 def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without duplicates, sorted by line. Findings in the benchmark's own file come first."""
+    """Return the findings without duplicates, sorted by line. Those in the benchmark's own file come first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
         """Return the sorting key of a finding."""

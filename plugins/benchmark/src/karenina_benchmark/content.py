@@ -1,4 +1,4 @@
-"""`BenchmarkContent`: a benchmark's questions, with the rubrics and settings they share."""
+"""The content of a benchmark: its questions, with the rubrics and settings they share."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ if TYPE_CHECKING:
 
 
 FINISHED: Final = "finished"
-"""The property in the reference's checkpoints that says whether a question is finished; runs skip unfinished ones."""
+"""Says in checkpoints of the reference whether a question is finished. Others are drafts, which do not run."""
 
 
 @runtime_checkable
 class _TextSearch(Protocol):
-    """A collection of questions that can be searched without building all of them."""
+    """Questions that can be searched without building all of them."""
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of the questions in which one of `words` may occur."""
+        """Yield the ids of questions in which one of `words` may occur."""
 
 
 @runtime_checkable
 class _Places(Protocol):
-    """A collection that knows the location of each question in the file, and can read its text without building it."""
+    """Questions with their places in the file. Their text can be read without building them."""
 
     def text_of(self, question_id: str) -> str:
         """Return the text of a question."""
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the location of a question in the file, or None if the location is not known."""
+        """Return where a question is in the file, if known."""
 
 
 class BenchmarkContent:
-    """The content of a benchmark, as file formats read and write it. `Benchmark` adds loading, saving and runs.
+    """The content of a benchmark, as file formats read and write it.
 
-    Two contents are equal if their files would be equal (a template class equals its source), whatever their `path`. A
-    name or an id derived from the path is not compared either.
+    `Benchmark` adds loading, saving and runs. Two contents are equal if their files would be equal, whatever their
+    `path`. A template class equals its source, and names and ids derived from the path do not count.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
-        """Create an empty benchmark without dates. By default, the id is derived from the name. Raises `ValueError` if
-        the name is empty.
+        """Create an empty benchmark without dates. The id is derived from the name by default.
+
+        Raises `ValueError` if the name is empty.
         """
         if not name.strip():
             raise ValueError("a benchmark must have a name")
@@ -112,7 +113,7 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Return an empty benchmark with the current time as its creation and modification date.
+        """Create an empty benchmark, dated with the current time.
 
         Raises `ValueError` if the name is empty.
         """
@@ -125,9 +126,9 @@ class BenchmarkContent:
 
     @classmethod
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
-        """Return a benchmark for a file that contains only questions. It is named after the file, and has no dates.
+        """Create a benchmark for a file that only contains questions. It is named after the file and has no dates.
 
-        This is used by file formats. Raises `ValueError` if two questions have the same id.
+        File formats use this. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -154,10 +155,9 @@ class BenchmarkContent:
     ) -> Question:
         """Append a question and return it.
 
-        `question` is either the text, with the other arguments as the question's fields, or a complete `Question`
-        without other arguments. Without `question_id`, the id is derived from the text. A question without
-        `answer_template` has no template, even if it has a `raw_answer`. `extra` contains fields owned by plugins, one
-        table per plugin: `my_package={"level": 3}`.
+        `question` is the text, with the other arguments as its fields, or a complete `Question`. The id is derived from
+        the text by default. Without `answer_template`, there is no template, even if there is a `raw_answer`. `extra`
+        contains fields of plugins, with one table for each: `my_package={"level": 3}`.
 
         Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
         `TypeError` for a keyword argument that no installed plugin owns.
@@ -192,20 +192,17 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the fields owned by plugins, keyed by full name.
-
-        Raises `TypeError` for a field that no plugin owns.
-        """
+        """Return the fields of plugins by full name. Raises `TypeError` if no plugin owns one."""
         for name in extra:
             if not is_owned(name, "question_fields"):
                 raise TypeError(f"add_question() has no argument {name!r}, and no plugin named {name!r} is installed")
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append several questions and return them. If any question cannot be added, none are added.
+        """Append questions and return them. If one of them cannot be added, none are.
 
-        Raises `ValueError` for a duplicate id, or a trait name that is also in the global rubric. Changes
-        `date_modified`.
+        This changes `date_modified`. Raises `ValueError` for a duplicate id, or a trait name that is also in the global
+        rubric.
         """
         added: dict[str, Question] = {}
         for question in questions:
@@ -227,7 +224,7 @@ class BenchmarkContent:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """All questions in order, all in memory at once. To hold one at a time, iterate over the benchmark."""
+        """All questions, in memory at once. Iterate over the benchmark to have one at a time."""
         return tuple(self._questions.values())
 
     @property
@@ -237,20 +234,20 @@ class BenchmarkContent:
 
     @property
     def streamed(self) -> bool:
-        """Whether the questions stay in a file and are built each time they are accessed.
+        """Whether questions stay in the file and are built each time they are accessed.
 
-        If they do, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
+        Accessing one that cannot be read then raises `BenchmarkFileError` with the line.
         """
         return not isinstance(self._questions, dict)
 
     def use_questions(self, questions: MutableMapping[str, Question]) -> None:
-        """Replace all questions with the mapping `questions`, whose keys are ids."""
+        """Replace all questions. The keys of `questions` are ids."""
         self._questions = questions
         self._written_ids = None
         self._places = questions if isinstance(questions, _Places) else None
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError`, suggesting a similar id if there is one."""
+        """Return the question with this id. Raises `KeyError`, suggesting a similar id."""
         try:
             return self._questions[self.written_id(question_id)]
         except KeyError:
@@ -258,23 +255,23 @@ class BenchmarkContent:
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the id and text of each of these questions. Streamed questions are not built."""
+        """Yield the id and text of each of these questions, without building streamed ones."""
         for id in ids:
             yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the location of a question in the file, or None if the location is not known.
+        """Return where a question is in the file, if known.
 
-        Raises `KeyError` for an unknown id if the questions are streamed.
+        If questions are streamed, raises `KeyError` for an unknown id.
         """
         if self._places is not None:
             return self._places.place_of(self.written_id(question_id))
         return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, remove those that cannot be read, and add the errors to `broken`.
+        """Build all streamed questions once, and move those that cannot be read to `broken`.
 
-        Other questions are already built, so nothing is done for them.
+        Does nothing if the questions are in memory.
         """
         for id in self.ids if self.streamed else ():
             try:
@@ -285,7 +282,7 @@ class BenchmarkContent:
                 self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
-        """Remove a question and return it. Raises `KeyError` if there is no question with this id."""
+        """Remove a question and return it. Raises `KeyError` if it does not exist."""
         question = self.get(question_id)
         del self._questions[question.id]
         if self._written_ids is not None:
@@ -294,10 +291,9 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question that has the id of `question`, keeping its position and the spelling of its id.
+        """Replace the question with the same id, keeping its position and the spelling of the id.
 
-        Raises `KeyError` if there is no question with this id, and `ValueError` for a trait name that is also in the
-        global rubric.
+        Raises `KeyError` if there is none, and `ValueError` for a trait name that is also in the global rubric.
         """
         written = self.get(question.id).id
         self.rubric_for(question)
@@ -305,21 +301,21 @@ class BenchmarkContent:
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """Return the static traits of the benchmark and the question as one rubric, or None if there are none.
+        """Merge the static traits of the benchmark and the question. Returns None if there are none.
 
         Raises `ValueError` if both have a trait with the same name.
         """
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Return the dynamic traits of the benchmark and the question as one rubric, or None if there are none.
+        """Merge the dynamic traits of the benchmark and the question. Returns None if there are none.
 
         Raises `ValueError` if both have a trait with the same name.
         """
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """Return the question with its own traits and the benchmark's, or only those listed in `trait_names`.
+        """Return the question with the benchmark's traits added. Use `trait_names` to select traits.
 
         Raises `ValueError` if both have a trait with the same name, or if a name is both static and dynamic.
         """
@@ -350,31 +346,31 @@ class BenchmarkContent:
         return True
 
     def __iter__(self) -> Iterator[Question]:
-        """Iterate over the questions in order. Streamed questions are built one at a time."""
+        """Iterate over the questions. Streamed questions are built one at a time."""
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
         """Iterate over the questions in which one of `words` may occur.
 
-        If the questions are in memory, all of them are included. The lines of a streamed file are searched as text, so
-        most of its questions need not be built.
+        Questions in memory are all included. The lines of a streamed file are searched as text, so that most questions
+        need not be built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
         return iter(self)
 
     def unfinished_ids(self) -> list[str]:
-        """Return the ids of the questions that a checkpoint marks as drafts, with `finished: false`."""
+        """Return the ids of drafts, which a checkpoint marks with `finished: false`."""
         return [question.id for question in self.questions_mentioning((FINISHED,)) if _is_unfinished(question.unread)]
 
     def __contains__(self, question_id: object) -> bool:
-        """Return whether there is a question with this id, in any Unicode spelling of the id (see `written_id`)."""
+        """Return whether there is a question with this id, however Unicode spells it (see `written_id`)."""
         return isinstance(question_id, str) and self.written_id(question_id) in self._questions
 
     def written_id(self, question_id: str) -> str:
-        """Return the id as spelled in the benchmark, because Unicode allows several spellings of the same characters.
+        """Return the id as spelled in the benchmark. Unicode has several spellings of the same characters.
 
-        An unknown id is returned unchanged.
+        Unknown ids are returned unchanged.
         """
         if question_id.isascii() or question_id in self._questions:
             return question_id
@@ -383,7 +379,7 @@ class BenchmarkContent:
         return self._written_ids.get(compose(question_id), question_id)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the files of both contents would be equal, as described for the class."""
+        """Return whether the files of both would be equal, as described for the class."""
         if not isinstance(other, BenchmarkContent):
             return NotImplemented
         named = (self.id, self.name) == (other.id, other.name) or (self._nameless and other._nameless)
@@ -396,12 +392,12 @@ class BenchmarkContent:
 
     @property
     def _nameless(self) -> bool:
-        """Whether both the name and the id are derived from the path, because the file has neither."""
+        """Whether the file has neither a name nor an id, so that both are derived from the path."""
         named_after = self.named_by_path and self.path is not None and self.name == (self.path.stem or "benchmark")
         return named_after and self.id == _make_id(self.name)
 
     def _content(self) -> tuple[object, ...]:
-        """Return the values that `==` compares, apart from the name and the id."""
+        """Return what `==` compares, apart from name and id."""
         return (
             self.description,
             self.version,
@@ -424,9 +420,9 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question as it would be stored in a file, with its template class, if any, replaced by the source.
+    """Return the question as it would be saved, with the source of its template class.
 
-    If the source is not available, the question is returned unchanged.
+    If the source is unavailable, the question is unchanged.
     """
     if question.answer_class is None:
         return question
@@ -445,9 +441,7 @@ def _now() -> str:
 
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
-    """Return the strings as a list. Raises `ValueError` for a single string, because it would be split into
-    characters.
-    """
+    """Return the strings as a list. Raises `ValueError` for a single string, which would be split."""
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not a single string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

@@ -1,4 +1,4 @@
-"""Values stored with the line that each was read from, so that errors can name the line."""
+"""Values with the lines that they were read from, so that errors can name the line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """The value of a file (or of one line of it), with the line number and the source text of each value in it.
+    """The value of a file (or of one line of it), with the line and source text of each value in it.
 
     A `Place` is the path of keys and list positions to a value. `written` contains the source text of scalars.
     """
@@ -30,10 +30,10 @@ class Document:
     text_lines: Mapping[Place, int] = field(default_factory=dict)
     """The line on which the text of a YAML block scalar (`key: |`) starts."""
     place: str = ""
-    """The location of the value in a file without lines, such as a row of a sheet."""
+    """Where the value is in a file without lines, such as a row of a sheet."""
 
     def line(self, path: Place) -> int | None:
-        """Return the line of a place, or of the nearest enclosing place, or None if neither is known."""
+        """Return the line of a place or, if it is not known, of the nearest place around it."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return self.lines[path[:end]]
@@ -42,34 +42,34 @@ class Document:
 
 @dataclass(frozen=True)
 class Section:
-    """A mapping in a document, with its location for error messages."""
+    """A mapping in a document, with its place for error messages."""
 
     document: Document
     path: Place
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this mapping, or of `path` inside it, in the form `line 3`.
+        """Return the line of this mapping, or of `path` in it, as `line 3`.
 
-        If the file has no lines, return the row, or an empty string.
+        For a file without lines, this is the row or an empty string.
         """
         line = self.document.line((*self.path, *path))
         return f"line {line}" if line else self.document.place
 
     def where_in_text(self, line: int | None, *path: str | int) -> str:
-        """Return the location, such as `line 3`, in the file of line `line` of the text at `path`.
+        """Return the place of line `line` in the text at `path`, such as `line 3`.
 
-        If `line` is None, or the text is not a block scalar, return the location of the text itself.
+        If `line` is None or the text is not a block scalar, this is the place of the text itself.
         """
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
 
     def error(self, what: str, cure: str, *path: str | int) -> BenchmarkFileError:
-        """Return an error located at this mapping, or at `path` inside it."""
+        """Return an error at this mapping, or at `path` in it."""
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` listing all keys that are not in `known`, with a suggestion for each of them."""
+        """Raise `BenchmarkFileError` with all keys that are not in `known`, suggesting others."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return
@@ -83,9 +83,9 @@ class Section:
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
-        """Return the source text of a key's value (including numbers and dates), or None if the key is missing or null.
+        """Return the source text of a value, including numbers and dates, or None if it is missing or null.
 
-        Raises `BenchmarkFileError` for a list or a mapping.
+        Raises `BenchmarkFileError` for a list or mapping.
         """
         value = self.value.get(key)
         if value is None:
@@ -96,11 +96,10 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the strings in a list.
+        """Return the strings in a list. A single scalar is a list of one, and a missing key an empty list.
 
-        A single scalar is returned as a list of one, and a missing key as an empty list. Numbers and dates are returned
-        as written in the file. Raises `BenchmarkFileError` for a mapping, and for an entry that is null, a list or a
-        mapping.
+        Numbers and dates are returned as written in the file. Raises `BenchmarkFileError` for a mapping, and for an
+        entry that is null, a list or a mapping.
         """
         value = self.value.get(key)
         if value is None:
@@ -114,7 +113,7 @@ class Section:
         return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
 
     def section(self, key: str) -> Section | None:
-        """Return the mapping under a key, or None if the key is missing or null.
+        """Return the mapping under a key, or None if it is missing or null.
 
         Raises `BenchmarkFileError` for other values.
         """
@@ -126,10 +125,9 @@ class Section:
         return Section(self.document, (*self.path, key), value)
 
     def sections(self, key: str, problems: Problems) -> list[Section]:
-        """Return the mappings in the list under a key. A single mapping is returned as a list of one, and a missing
-        key as an empty list.
+        """Return the mappings in a list. A single mapping is a list of one, and a missing key an empty list.
 
-        Entries that are not mappings are left out and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
+        Other entries are left out and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
         """
         value = self.value.get(key)
         if value is None:

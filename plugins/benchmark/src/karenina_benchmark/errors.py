@@ -1,4 +1,4 @@
-"""`BenchmarkFileError`: a problem in a question file, with its location and how to fix it."""
+"""The error for a problem in a question file, with its place and how to fix it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ T = TypeVar("T")
 
 
 class BenchmarkFileError(KareninaError, ValueError):
-    """Raised when a file cannot be read or written as a benchmark or as a table of questions.
+    """Raised if a file cannot be read or written as a benchmark or a table of questions.
 
-    `where` is the location in `file`: a line, a row, the number and id of a question, or an empty string for the whole
-    file. `what` is the problem, and `cure` says how to fix it. `others` contains further errors in the file that are
-    not in the message. `cause` is the exception that caused this error; it is needed only outside that exception's
-    handler. The file is unchanged.
+    `where` is the place in `file`: a line, a row, the number and id of a question, or empty for the whole file. `what`
+    is the problem, and `cure` says how to fix it. `others` contains more errors that are not in the message. `cause` is
+    the exception that led to this, for use outside of its handler. The file is unchanged.
     """
 
     def __init__(
@@ -49,20 +48,20 @@ class BenchmarkFileError(KareninaError, ValueError):
         self.__cause__ = cause
 
     def each(self) -> Iterator[BenchmarkFileError]:
-        """Yield this error and all other errors found at the same time, flattened."""
+        """Yield this error and all others found at the same time."""
         yield self
         for other in self.others:
             yield from other.each()
 
 
 class Problems:
-    """Collects the errors in a file, so that reading can continue after an error."""
+    """Collects the errors in a file, so that reading can go on after an error."""
 
     def __init__(self) -> None:
         self.found: list[BenchmarkFileError] = []
 
     def attempt(self, read: Callable[P, T | None], *arguments: P.args, **options: P.kwargs) -> T | None:
-        """Return the result of `read`. If it raises `BenchmarkFileError`, collect the error and return None."""
+        """Call `read` and return its result. If it raises `BenchmarkFileError`, collect the error and return None."""
         try:
             return read(*arguments, **options)
         except BenchmarkFileError as error:
@@ -70,7 +69,7 @@ class Problems:
             return None
 
     def raise_all(self) -> None:
-        """Raise the first error, with the remaining errors as its `others`. Do nothing if there is no error."""
+        """Raise the first error, with the others as its `others`. Does nothing if there are none."""
         if not self.found:
             return
         first, *others = [each for error in self.found for each in error.each()]
@@ -84,7 +83,7 @@ class Problems:
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
-    """Return the problem with a file's format version and how to fix it. `newest` is the newest supported version."""
+    """Describe the problem with a file's format version, and how to fix it. `newest` is the latest one supported."""
     readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
@@ -93,9 +92,9 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
-    """Return a validation error as one line that names each field and its problem, without pydantic's details.
+    """Return a validation error on one line that names each field and its problem.
 
-    `known` contains the valid field names. For an unknown field, the most similar name is suggested.
+    For an unknown field, the most similar of the `known` names is suggested.
     """
     from pydantic import ValidationError
 
@@ -117,27 +116,24 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
 
 
 def _suggest_word(value: object, expected: str) -> str:
-    """Return a suggestion if `value` is similar to a word that pydantic expected, and otherwise an empty string."""
+    """Suggest a word that pydantic expected, if `value` is similar. Empty otherwise."""
     near = get_close_matches(value, re.findall(r"'([^']*)'", expected), n=1) if isinstance(value, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def nearest_key(key: str, known: Collection[str]) -> str | None:
-    """Return the most similar of the `known` keys, or None if none is similar."""
+    """Return the most similar of the `known` keys, if there is one."""
     return next(iter(get_close_matches(key, known, n=1)), None)
 
 
 def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
-    """Return "did you mean ...?" with the most similar of the `known` keys, or `otherwise` if none is similar."""
+    """Return "did you mean ...?" with the most similar of the `known` keys, or `otherwise`."""
     nearest = nearest_key(key, known)
     return f"did you mean {nearest!r}?" if nearest is not None else otherwise
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file without a byte-order mark.
-
-    Raises `BenchmarkFileError` if the file cannot be read.
-    """
+    """Read a UTF-8 file, without any byte-order mark. Raises `BenchmarkFileError` if this fails."""
     try:
         return bounded_files.read_text(path)
     except bounded_files.FileError as error:

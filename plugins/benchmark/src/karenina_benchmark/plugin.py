@@ -1,4 +1,4 @@
-"""The plugin that provides the built-in file formats. The entry point is `plugin`."""
+"""The plugin for the built-in file formats."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The plugin that provides the formats YAML, JSON-LD, JSON lines, CSV, Excel and Parquet."""
+    """The plugin for the formats YAML, JSON-LD, JSON lines, CSV, Excel and Parquet."""
 
     @staticmethod
     @hookimpl
     def karenina_formats() -> list[Format]:
-        """Return the built-in formats. Their modules are imported only when this is called."""
+        """Return the built-in formats, importing their modules."""
         from karenina_benchmark.formats.format_registry import FORMATS
 
         return list(FORMATS)

@@ -1,4 +1,4 @@
-"""Generates short ids for questions without one, and reads the question ids in a file for shell completion.
+"""Short ids for questions without one, and the question ids in a file for shell completion.
 
 Completion has to be fast, so only the first 2 MB of a file are read.
 """
@@ -20,11 +20,10 @@ _MAX_CHARACTERS: Final = 24
 
 
 def make_question_id(position: int, text: str) -> str:
-    """Return an id made from a question's position in its file (counted from 1) and its first words,
-    as in `q1-which-gene-is`.
+    """Make an id from a question's position in its file (from 1) and its first words, as in `q1-which-gene-is`.
 
-    The position distinguishes questions that begin with the same words. The id has up to three words, or fewer if
-    together they are longer than 24 characters.
+    Questions that begin with the same words differ by position. There are up to three words, with at most 24
+    characters.
     """
     words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_MAX_WORDS]
     while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:
@@ -38,15 +37,15 @@ _NAMES: Final = (ID, QUESTION)
 _ITEM: Final = re.compile(r"\n(?=- |  - )")
 _ITEM_ID: Final = re.compile(r'"@type":\s*"DataFeedItem",\s*"@id":\s*"([^"\\]+)"')
 _SLOW_YAML: Final = 100_000
-"""The number of characters that are read if PyYAML was built without its C library."""
+"""The number of characters to read if PyYAML was built without its C library."""
 
 
 def read_question_ids(path: Path) -> list[str]:
     """Return the ids of the questions in a file, in order, without loading the benchmark.
 
-    Nothing in the file is executed and no other file is opened. Some ids in files larger than 2 MB may be missing. For
-    formats other than YAML, JSON-LD, JSON lines, CSV and TSV, the list is empty. Raises `OSError` or `ValueError` if
-    the file cannot be read.
+    Nothing is executed and no other file is opened. Ids may be missing from files larger than 2 MB. The list is empty
+    for formats other than YAML, JSON-LD, JSON lines, CSV and TSV. Raises `OSError` or `ValueError` if the file cannot
+    be read.
     """
     if not path.is_file():
         raise FileNotFoundError(path)
@@ -62,10 +61,9 @@ def read_question_ids(path: Path) -> list[str]:
 
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in YAML. If the text is not `whole`, the last item is left out. Without PyYAML's C
-    library, only the first 100,000 characters are read.
+    """Return the question ids in YAML. If the text is not `whole`, the last item is left out.
 
-    Raises `ValueError` if the YAML is invalid.
+    Without PyYAML's C library, only the first 100,000 characters are read. Raises `ValueError` if the YAML is invalid.
     """
     import yaml
 
@@ -82,9 +80,7 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in a checkpoint or in JSON rows. A text that is not `whole` is searched for ids
-    instead.
-    """
+    """Return the question ids in a checkpoint or in JSON rows. A text that is not `whole` is searched for them."""
     if not whole:
         return _ITEM_ID.findall(text)
     document = json.loads(text)
@@ -107,7 +103,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _ids_of(questions: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Return the ids of questions. A question without an id gets the one that loading would give it."""
+    """Return the ids of questions, as loading would give them to questions without one."""
     return [
         str(question.get("id") or make_question_id(position, str(question.get("question") or "")))
         for position, question in enumerate(questions, 1)

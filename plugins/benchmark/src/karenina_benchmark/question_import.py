@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
-    """Yield the keywords in `values`, where one string may contain several: "math,easy", "math; easy".
+    """Yield the keywords in `values`, where a string may contain several: "math,easy", "math; easy".
 
-    Without `separator`, a string with semicolons is split at the semicolons, and any other string at commas. Keywords
-    are stripped, and empty ones are left out. Values that are not strings are yielded unchanged.
+    By default, a string is split at semicolons if it has any, otherwise at commas. Keywords are stripped, and empty
+    ones are left out. Values that are not strings are yielded unchanged.
     """
     for value in values:
         if not isinstance(value, str):
@@ -35,7 +35,7 @@ def split_keywords(values: Iterable[Any], separator: str | None = None) -> Itera
 
 
 FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author", "sources", "workspace_path")
-"""The fields of a question that can come from a column; `metadata` takes a list of columns."""
+"""The fields of a question that can come from a column. `metadata` takes a list of columns."""
 
 
 class AddedQuestions(Protocol):
@@ -45,7 +45,7 @@ class AddedQuestions(Protocol):
         """Add a question at a place in the table. Its id must be new."""
 
     def where(self, question_id: str) -> str | None:
-        """Describe the location of a question that was added, or return None if there is no question with this id."""
+        """Describe where an added question is, if there is one with this id."""
 
 
 class _Questions(dict[str, tuple[Section, Question]]):
@@ -56,7 +56,7 @@ class _Questions(dict[str, tuple[Section, Question]]):
         self[question.id] = (place, question)
 
     def where(self, question_id: str) -> str | None:
-        """Describe the location of a question, or return None if there is no question with this id."""
+        """Describe where a question is, if there is one with this id."""
         return self[question_id][0].where() if question_id in self else None
 
 
@@ -76,21 +76,20 @@ def read_questions(
     store: AddedQuestions | None = None,
     problems: Problems | None = None,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return the questions in the rows of a table, each with its location, keyed by id.
+    """Return the questions in the rows of a table by id, each with its place.
 
-    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns named like a
-    field are used, including fields owned by plugins. With `checked`, `columns` is used as it is, without checking that
-    the fields and columns exist. `keywords` is a list, or a string that is split at `separator` (by default at
-    semicolons or commas).
+    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns. By default, columns named like a
+    field are used, including fields of plugins. With `checked`, `columns` is not checked. `keywords` is a list, or a
+    string that is split at `separator` (by default, at semicolons or commas).
 
-    The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
-    value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
-    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rows`
-    replaces the table's own rows. Every question gets the `rubric`. A row without an id gets an id made from its
-    position (counted from `first`) and its first words.
+    The template of each row is `answer` (declarations in which `{"column": name}` is replaced by the row's value,
+    combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns the
+    source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rows`
+    replaces the table's own rows. Every question gets the `rubric`. Without an id, it is made from the position
+    (counted from `first`) and the first words.
 
-    With a `store`, the questions are added to it, and an empty mapping is returned. With `problems`, the errors in rows
-    are added there.
+    With a `store`, the questions are added there, and the result is empty. With `problems`, errors in rows are added
+    there.
 
     Otherwise, raises a single `BenchmarkFileError` with the errors in all rows and their lines, such as a missing
     column, an empty question, or a duplicate id.
@@ -103,7 +102,7 @@ def read_questions(
     texts: dict[str, str] = {}
 
     def add_row(position: int, row: Row) -> None:
-        """Add the question in a row. Raises `BenchmarkFileError` for an invalid row, or a repeated question or id."""
+        """Add the question in a row. Raises `BenchmarkFileError` if it is invalid or repeats a question or id."""
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -164,9 +163,9 @@ def read_questions(
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each field, and the list of metadata columns.
+    """Return the column for each field, and the metadata columns.
 
-    Raises `BenchmarkFileError` if a field or a column does not exist, or if no column is mapped to `question`.
+    Raises `BenchmarkFileError` if a field or column does not exist, or if nothing is mapped to `question`.
     """
     if columns is None:
         columns = {name: name for name in table.columns if name in FIELDS or is_question_field(name)}
@@ -191,7 +190,7 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
 
 
 def is_question_field(name: str) -> bool:
-    """Return whether a column is named like a question field that could belong to an installed plugin."""
+    """Return whether a column is named like a question field of an installed plugin."""
     return name in read_catalog()["question_fields"] or ("." in name and name.partition(".")[0] in third_parties())
 
 
@@ -202,9 +201,9 @@ def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFi
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
-    """Return a question's fields, converted from the cells of a row. This changes `values`.
+    """Convert the cells of a row to a question's fields, in place.
 
-    Numbers become strings, lists and objects become JSON, and a string of keywords is split.
+    Numbers become strings, lists and objects become JSON, and keywords are split.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -226,7 +225,7 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
-    """Return a dict with the field `answer_template` for a row, or an empty dict if there is no template.
+    """Return a dict with the `answer_template` of a row, which is empty if there is no template.
 
     Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """

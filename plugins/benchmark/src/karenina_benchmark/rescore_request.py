@@ -1,8 +1,8 @@
-"""The request of `karenina rescore` to score the items of a journal, or of a result file without a journal, again.
+"""The request of `karenina rescore` to score a journal, or a result file without a journal, again.
 
-A request combines the user's benchmark and settings with the model names from a journal. Result files from the
-reference project have no journal. For these, extracted values are compared with the benchmark's current templates;
-refusals, guard results, overrides by similarity, and trait scores are left unchanged.
+It combines the user's benchmark and settings with the model names in the journal. Result files of the reference project
+have no journal. Their extracted values are compared with the current templates, and refusals, guard results, overrides
+by similarity and trait scores are not changed.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change
 
 _COMPARED: Final = ("right", "partial", "wrong", "undecided")
-"""The outcome groups that result from comparing the extracted values."""
+"""The groups of outcomes that come from comparing extracted values."""
 
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A journal together with the benchmark, configuration and question ids used to score its items."""
+    """A journal, and the benchmark, configuration and question ids for scoring its items."""
 
     journal: Path
     benchmark: Benchmark
@@ -64,17 +64,16 @@ def make_rescore_request(
     columns: Mapping[str, str] | None,
     note: Callable[[str], None],
 ) -> RescoreRequest:
-    """Return the request for a journal.
+    """Make the request for a journal.
 
-    The benchmark is `file`, or otherwise the benchmark of the user's own run. The settings are those of the user's own
-    run, or otherwise those in the journal that may be taken from files; the configuration file `config` overrides them.
-    With `ask`, the judges are `judges`, or otherwise those in the configuration file or in the user's own run.
-    `trust_all` allows the benchmark to name files outside its folder. `columns` maps the columns of a table, by default
-    as in the user's own run. `note` prints what is left out.
+    The benchmark is `file` or that of the user's own run. The settings are those of that run or, failing that, those in
+    the journal that files may set, and the configuration file `config` overrides them. With `ask`, the judges are
+    `judges`, those in the configuration file, or those of the user's own run. `trust_all` lets the benchmark name files
+    outside its folder. `columns` maps the columns of a table, as in the user's own run by default. `note` prints what
+    is left out.
 
-    If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError` if the
-    benchmark is not known, the run's files have changed, or a judge is missing, and `JournalError` if the journal
-    cannot be read.
+    If the run is the user's own, this changes to its working directory. Raises `ConfigError` if the benchmark is not
+    known, the run's files have changed, or a judge is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_benchmark import Benchmark
 
@@ -120,15 +119,13 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the user's command, without its models, and without secrets,
-    which do not affect scores.
-    """
+    """Return the settings of the user's command without models and secrets, which do not affect scores."""
     stored = command["config"].items()
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that may be taken from files.
+    """Return the settings in a journal that files may set.
 
     `note` prints which other settings affect results.
     """
@@ -145,10 +142,9 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run, with their secrets, or an empty sequence
-    if the run is not the user's own.
+    """Return the judges of the user's own run with their secrets. Empty if it is somebody else's.
 
-    Raises `ConfigError` if a secret is not available.
+    Raises `ConfigError` if a secret is missing.
     """
     if command is None:
         return ()
@@ -158,9 +154,9 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, in the same order as the run's judges with the same ids.
+    """Return the judges to call, in the order of the run's judges.
 
-    Raises `ConfigError` if a judge is missing.
+    They are matched by id. Raises `ConfigError` if one is missing.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
@@ -177,10 +173,10 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
-    """Compare the extracted values in a result file with `benchmark`, and return the changes. No model is called.
+    """Compare the extracted values in a result file with `benchmark`, and return the changes.
 
-    The new results are written to `output`. Results for questions that the benchmark does not contain are skipped.
-    Raises `ConfigError` if all results are skipped.
+    No model is called. The new results are written to `output`. Results for unknown questions are skipped. Raises
+    `ConfigError` if this leaves none.
     """
     began = time.monotonic()
     before, after = RunTally(), RunTally()
@@ -208,10 +204,10 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a copy of a result with a new verdict on its extracted values, or the result itself if its outcome did
-    not depend on them.
+    """Return a copy of a result with a new verdict on its extracted values.
 
-    If the values cannot be compared, the copy has an error instead of a verdict.
+    If they cannot be compared, the copy has an error instead. If the outcome did not depend on them, this is the result
+    itself.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
@@ -250,7 +246,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
 
 
 def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
-    """Return the result, changed in place to have an outcome without a verdict, with the reason `why`."""
+    """Give a result an outcome without a verdict, in place. `why` is the reason."""
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

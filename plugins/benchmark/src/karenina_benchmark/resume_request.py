@@ -1,4 +1,4 @@
-"""The request executed by `karenina resume`: the user's own command from the state folder, never from the journal."""
+"""The request of `karenina resume`: the user's own command from the state folder, never from the journal."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
-    """Return the request for repeating the user's last command for the journal, with the current files and API keys.
+    """Make the request for repeating the user's last command for a journal, with current files and keys.
 
-    Changes the working directory to that of the command. `note` prints what has changed since then. Raises
-    `ConfigError` if the user has no such command or if it cannot be executed; the message usually contains the command
-    described by the journal. Raises `RestrictedValues` if the benchmark names files that need trust.
+    This changes to the working directory of the command. `note` prints what has changed since then. Raises
+    `ConfigError` if the user has no such command or it cannot be repeated; the message usually shows the command in the
+    journal. Raises `RestrictedValues` if the benchmark names files that need trust.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -89,10 +89,10 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
-    """Return the description of a journal's last run, and the user's own command for that run, if there is one.
+    """Return the labels of a journal's last run, and the user's own command for it, if there is one.
 
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` if the journal has no run or the state file
-    cannot be used.
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it has no run or the state file cannot be
+    used.
     """
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
@@ -107,7 +107,7 @@ def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
 
 
 def change_to_run_folder(command: Mapping[str, Any]) -> None:
-    """Change to the working directory of the user's command. Raises `ConfigError` if the folder cannot be opened."""
+    """Change to the working directory of the user's command. Raises `ConfigError` if this fails."""
     try:
         os.chdir(command["folder"])
     except OSError as error:
@@ -120,10 +120,9 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the current settings from the environment and the user's configuration file; the environment comes first.
+    """Return the current settings from the environment and the user's configuration file, in this order.
 
-    The benchmark's `config` section is included, with the lowest priority, if it has not changed since the command was
-    run.
+    The benchmark's `config` section comes last, if it has not changed since the command was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -135,9 +134,9 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
-    """Return the ids that the benchmark still contains, or None if `ids` is None.
+    """Return the ids that are still in the benchmark, or None if `ids` is None.
 
-    `note` prints how many ids are missing.
+    `note` prints how many are missing.
     """
     if ids is None:
         return None
@@ -148,9 +147,9 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 
 
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
-    """Return the user's trust, plus the files outside the folder that were covered by the command's `--trust-all`.
+    """Return the user's trust, with the files outside the folder that the command's `--trust-all` covered.
 
-    These files are added only if the run's data is unchanged, because the benchmark may have changed since then.
+    They are only added if the data has not changed since then.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):
@@ -159,9 +158,9 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 
 
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
-    """Return whether the command's `--trust-all` still applies, that is, whether the trusted content is unchanged.
+    """Return whether the command's `--trust-all` still applies, because nothing that it covers has changed.
 
-    Return False if the command had no `--trust-all`. If it no longer applies, `note` prints why.
+    If it no longer does, `note` prints why.
     """
     if not command["trust_all"]:
         return False
@@ -172,7 +171,7 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 
 
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
-    """Print why the run's `--trust-all` no longer applies and what to do."""
+    """Print why the run's `--trust-all` no longer applies, and what to do."""
     file = command["benchmark"]
     changes = "; ".join(describe_changes(command)) or (
         f"the settings in {file} have a different meaning with the installed plugins"
@@ -184,7 +183,7 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
 
 
 def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
-    """Return the message for a journal that is not the user's own, including the command that it describes."""
+    """Return the message for a journal that is not the user's own, with the command that it describes."""
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path in a server URL)"
     return (

@@ -1,12 +1,12 @@
-"""Generates the source of an answer template from declared fields.
+"""Generating the source of an answer template from declared fields.
 
 The fields are a mapping, as in a YAML file:
 
     gene: {description: The gene that is named, ground_truth: BCL2}
     year: {type: int, description: Its year, ground_truth: 1985, verify_with: {type: NumericTolerance, tolerance: 1}}
 
-The generated source is a class with `VerifiedField` declarations, so all templates are loaded in the same way. Names
-must be identifiers and values are written as literals, so nothing in the mapping can become code.
+The result is a class with `VerifiedField` declarations, so that all templates are loaded in the same way. Names must be
+identifiers and values are written as literals, so nothing in the mapping can become code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIELD = re.compile(r" {4}(\w+): ")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _MAX_EXACT_FLOAT = 2**53
-"""The largest integer up to which a float represents every integer exactly."""
+"""Up to this number, floats represent all integers exactly."""
 _DEFAULT_PRIMITIVES = {
     "str": "ExactMatch",
     "int": "NumericExact",
@@ -44,14 +44,14 @@ _DEFAULT_PRIMITIVES = {
 _TRACE_PRIMITIVES = ("TraceRegex", "TraceContains", "TraceLength", "TraceJSON")
 _TEXT_PRIMITIVES = ("ExactMatch", "ContainsAny", "ContainsAll", "RegexMatch", "SemanticMatch", "OrderedMatch")
 _RANGE_TYPES = {"NumericRange": "float", "DateRange": "date"}
-"""Primitives whose parameters are the truth, each with the default type of a field without `ground_truth`."""
+"""Primitives that need no `ground_truth`, with the default type of their field."""
 _NORMALIZERS = {"synonym_map": "SynonymMap"}
-"""Normalizers with parameters: the name in a file, and the class."""
+"""Normalizers with parameters: their name in a file, and the class."""
 _STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
 
 
 class DeclarationError(ValueError):
-    """Raised when a declared template is invalid. `path` is the location of the invalid value in the mapping."""
+    """Raised if a declared template is invalid. `path` says where in the mapping."""
 
     def __init__(self, what: str, *path: str | int, cure: str = "") -> None:
         super().__init__(f"{what}; {cure}" if cure else what)
@@ -71,14 +71,14 @@ class _Imports:
 
 
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
-    """Return the source of a template with these fields, combined by `strategy` (None: all must be correct).
+    """Return the source of a template with these fields. Without a `strategy`, all must be correct.
 
-    `type` is one of `TYPES` or `{literal: [...]}`; by default it is inferred from `ground_truth` (a string like
-    2001-12-31 is a date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The
-    default depends on the type: ExactMatch for strings, SetContainment for lists, and otherwise NumericExact,
-    BooleanMatch, DateMatch or LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name
-    of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested.
-    Raises `DeclarationError` for an invalid declaration.
+    `type` is one of `TYPES` or `{literal: [...]}`; the default depends on `ground_truth` (a string like 2001-12-31 is a
+    date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The default is
+    ExactMatch for strings, SetContainment for lists, and otherwise NumericExact, BooleanMatch, DateMatch or
+    LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name of a field, or `{all_of:
+    [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested. Raises `DeclarationError`
+    for an invalid declaration.
     """
     if not fields:
         raise DeclarationError("a template needs at least one field")
@@ -96,7 +96,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numeric ground truths that are compared as text written as they are in the file.
+    """Return the fields, with numbers that are compared as text as they are written in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.
@@ -122,7 +122,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
 
 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
-    """Return whether a declared field is compared as text, judging by its type or otherwise by its primitive."""
+    """Return whether a declared field is compared as text, given its type or primitive."""
     kind, rule = declared.get("type"), declared.get("verify_with")
     if isinstance(kind, Mapping):
         options = kind.get("literal")
@@ -133,13 +133,13 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
 
 
 def field_at(source: str, line: int | None) -> str | None:
-    """Return the field to which `line` of a generated source belongs, or None if it does not belong to a field."""
+    """Return the field to which `line` of a generated source belongs, if any."""
     above = source.splitlines()[: line or 0]
     return next((match[1] for text in reversed(above) if (match := _FIELD.match(text))), None)
 
 
 def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
-    """Yield the source lines of a field. Raises `DeclarationError` if the declaration is invalid."""
+    """Yield the source lines of a field. Raises `DeclarationError` if it is invalid."""
     _check_name("field", name, "answer", name)
     if name.startswith("_"):
         raise DeclarationError(f"the field {name!r} begins with an underscore", "answer", name, cure="rename it")
@@ -191,10 +191,7 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
 
 
 def _primitive_name(verify_with: Any, name: str) -> str | None:
-    """Return the name of the declared primitive, or None if none is declared.
-
-    Raises `DeclarationError` for other values.
-    """
+    """Return the name of the declared primitive, if there is one. Raises `DeclarationError` for other values."""
     if isinstance(verify_with, Mapping):
         verify_with = verify_with.get("type")
         if verify_with is None:
@@ -212,9 +209,8 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
 def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str) -> tuple[str, str]:
     """Return the kind of a field (one of `TYPES`, or `literal`) and its annotation.
 
-    Without a declared type, it is inferred from `truth` and `primitive`.
-
-    Raises `DeclarationError` if the type is unknown or cannot be inferred.
+    If it is not declared, it follows from `truth` and `primitive`. Raises `DeclarationError` if the type is unknown or
+    does not follow.
     """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
         imports.literal = True
@@ -234,10 +230,7 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
-    """Return a field's type, inferred from its ground truth and primitive.
-
-    Raises `DeclarationError` if neither determines the type.
-    """
+    """Find the type of a field from its ground truth and primitive. Raises `DeclarationError` if it is not clear."""
     if truth is None and primitive in _RANGE_TYPES:
         return _RANGE_TYPES[primitive]
     if isinstance(truth, bool):
@@ -266,7 +259,7 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
 
 
 def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -> str:
-    """Return the constructor call for a field's primitive, by default for the primitive that fits the field's kind."""
+    """Return the constructor call for a field's primitive. The default is one that fits its kind."""
     if declared is None:
         primitive = _DEFAULT_PRIMITIVES.get(kind)
         declared = primitive if primitive is not None else {"type": "SetContainment", "mode": "exact"}
@@ -308,7 +301,7 @@ def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) 
 
 
 def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
-    """Return the source of a plain value. Raises `DeclarationError` for any other value, such as NaN."""
+    """Return the source of a plain value. Raises `DeclarationError` for other values, such as NaN."""
     match value:
         case None | bool() | int() | str():
             return repr(value)
@@ -326,14 +319,14 @@ def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
 
 
 def _write_weight(weight: Any, name: str) -> str:
-    """Return the source of a weight. Raises `DeclarationError` if the weight is not a finite number."""
+    """Return the source of a weight. Raises `DeclarationError` if it is not a finite number."""
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise DeclarationError(f"the weight of {name!r} must be a finite number", "answer", name, "weight")
     return repr(weight)
 
 
 def _convert_truth(truth: Any, kind: str, name: str) -> Any:
-    """Convert the ground truth to the field's type. For example, the cells of a table are strings.
+    """Convert the ground truth to the field's type. Cells of a table are strings, for example.
 
     Raises `DeclarationError` if this is not possible.
     """
@@ -362,7 +355,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 
 
 def _to_float(truth: str | float) -> float:
-    """Return the ground truth of a float field. An integer that a float cannot represent exactly remains an int."""
+    """Return the ground truth of a float field. An integer that a float cannot represent stays an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
     if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole
@@ -372,7 +365,7 @@ def _to_float(truth: str | float) -> float:
 def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
     """Return the source of a strategy. `path` is its place in the declaration.
 
-    Raises `DeclarationError` if the strategy is invalid.
+    Raises `DeclarationError` if it is invalid.
     """
     if isinstance(node, str):
         if node not in fields:
@@ -401,7 +394,7 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
 
 
 def _check_name(what: str, name: Any, *path: str | int) -> None:
-    """Raise `DeclarationError` if `name` is a keyword or not an identifier, because it could then become code."""
+    """Raise `DeclarationError` if `name` is a keyword or not an identifier, and so could become code."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DeclarationError(
             f"{name!r} is not a valid name for a {what}",
@@ -411,9 +404,9 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
 
 
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
-    """Return the source of a row's template, with each `{column: name}` in `fields` replaced by that column's value.
+    """Return the source of a row's template. Each `{column: name}` in `fields` becomes that column's value.
 
-    Without a `type`, a string from a column has the type str, so that a field has the same type in all rows. Raises
+    A string from a column has the type str by default, so that a field has the same type in all rows. Raises
     `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """
     filled: dict[str, Any] = {}
@@ -426,10 +419,7 @@ def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str
 
 
 def fill_columns(declared: Any, row: Mapping[str, Any]) -> Any:
-    """Replace each `{column: name}` in a declaration with that column's value.
-
-    Raises `KeyError` for a missing column.
-    """
+    """Replace each `{column: name}` in a declaration by that column's value. Raises `KeyError` if it is missing."""
     if isinstance(declared, Mapping):
         if set(declared) == {"column"} and isinstance(declared["column"], str):
             return row[declared["column"]]

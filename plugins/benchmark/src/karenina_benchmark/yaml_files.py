@@ -1,8 +1,8 @@
-"""Reads YAML 1.2 with line numbers, and writes YAML that every YAML parser reads back unchanged.
+"""Reading YAML 1.2 with line numbers, and writing YAML that every parser reads back unchanged.
 
-Only plain values are built, and of fewer types than with `safe_load`. The only booleans are `true` and `false`, so
-`no`, `on` and `NO` (Norway) are strings; `010` is ten, `12:30` is a string, and dates remain strings as written. A
-duplicate key is an error, and all keys are strings.
+Only plain values are built, of fewer types than with `safe_load`. The only booleans are `true` and `false`, so `no`,
+`on` and `NO` (Norway) are strings. `010` is ten, `12:30` is a string, and dates are strings as written. A duplicate key
+is an error, and all keys are strings.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 _MAX_DIGITS = (4000, 3500)
-"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits."""
+"""The maximum length of decimal and hexadecimal numbers. Python converts at most 4,300 decimal digits."""
 _MAX_REPEATS = 100_000
 _MIN_NODE_LIMIT = 10_000
 _BYTES_PER_NODE = 400
-"""The limit on values is the limit on bytes divided by this: 250,000 values by default."""
+"""The limit on bytes divided by this is the limit on values: 250,000 by default."""
 _YAML_CURE = "correct the YAML; a string that contains one of : ? # , [ ] { } may need quotes"
 
 
@@ -50,9 +50,9 @@ _Pairs = dict[str, tuple[ScalarNode, Node]]
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML document whose value must be a mapping; see `read`.
+    """Parse a YAML document that must be a mapping. See `read`.
 
-    Raises `BenchmarkFileError`, with the line, if the YAML is invalid or not a mapping.
+    Raises `BenchmarkFileError`, with the line, if it is invalid or not a mapping.
     """
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
@@ -62,10 +62,10 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML document. Its value is None if the document is empty.
+    """Parse a YAML document. Its value is None if it is empty.
 
-    Raises `BenchmarkFileError` with the line if the YAML is invalid or too large. If `problems` is passed, duplicate
-    keys and values that cannot be read are added to it instead, and the first value of a duplicate key is used.
+    Raises `BenchmarkFileError`, with the line, if it is invalid or too large. With `problems`, duplicate keys and
+    values that cannot be read are added there instead, and the first value of a duplicate key is used.
     """
     import yaml
 
@@ -115,7 +115,7 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
 
 
 class _Reader:
-    """Builds plain values from YAML nodes, recording the line and the source text of each place."""
+    """Builds plain values from YAML nodes, recording the line and source text of each place."""
 
     def __init__(self, file: Path, problems: Problems) -> None:
         self.text_lines: dict[Place, int] = {}
@@ -133,8 +133,8 @@ class _Reader:
     def build(self, node: Node, path: Place) -> Any:
         """Return the plain value of a node at `path`.
 
-        Errors in scalars are collected, and the value of such a scalar is None. Raises `BenchmarkFileError` for a
-        cycle, an unsupported tag, and too many repetitions through aliases.
+        A scalar with an error is None, and its error is collected. Raises `BenchmarkFileError` for a cycle, an
+        unsupported tag, and too many repetitions through aliases.
         """
         if node in self._built:
             if node in self._open:
@@ -160,7 +160,7 @@ class _Reader:
         return [self.build(entry, (*path, place)) for place, entry in enumerate(node.value)]
 
     def _mapping(self, node: MappingNode, path: Place) -> dict[str, Any]:
-        """Return the plain values of a mapping, with merged keys, and record the line of each key."""
+        """Return the plain values of a mapping with merged keys, recording the line of each key."""
         mapping: dict[str, Any] = {}
         for name, (key, value) in self._pairs(node).items():
             place = (*path, name)
@@ -169,9 +169,9 @@ class _Reader:
         return mapping
 
     def _pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping: first the pairs merged with `<<`, then the mapping's own.
+        """Return the keys and values of a mapping: those merged with `<<`, then its own.
 
-        A mapping's own value overrides a merged value.
+        Its own values override merged ones.
         """
         if node in self._merged:
             return self._merged[node]
@@ -207,9 +207,9 @@ class _Reader:
         return pairs
 
     def _merge_keys(self, node: Node, merged: _Pairs) -> None:
-        """Add the pairs of the mapping or mappings after `<<` to `merged`. Keys that are already there are kept.
+        """Add the pairs of the mappings after `<<` to `merged`, unless their keys are already there.
 
-        Raises `BenchmarkFileError` for any other value after `<<`.
+        Raises `BenchmarkFileError` for other values after `<<`.
         """
         for source in node.value if isinstance(node, SequenceNode) else [node]:
             if not isinstance(source, MappingNode):
@@ -222,16 +222,13 @@ class _Reader:
                 merged.setdefault(name, pair)
 
     def _count_repeat(self, node: Node) -> None:
-        """Count a value repeated by an alias.
-
-        Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS` such values.
-        """
+        """Count a value repeated by an alias. Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS`."""
         self._repeats += 1
         if self._repeats > _MAX_REPEATS:
             raise self._error(node, "the aliases make this file too large", "write out the values instead")
 
     def _scalar(self, node: ScalarNode) -> Any:
-        """Return the value of a scalar. Raises `BenchmarkFileError` if the scalar's text does not fit its tag."""
+        """Return the value of a scalar. Raises `BenchmarkFileError` if its text does not fit its tag."""
         text = node.value
         match node.tag.removeprefix(CORE):
             case "null":
@@ -251,7 +248,7 @@ class _Reader:
         )
 
     def _check_tag(self, node: SequenceNode | MappingNode, kind: str) -> None:
-        """Raise `BenchmarkFileError` if a node has a tag other than the standard tag of its kind."""
+        """Raise `BenchmarkFileError` if a node has another tag than the standard one of its kind."""
         if node.tag not in (CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
@@ -266,11 +263,11 @@ def is_special(text: str) -> bool:
 
 
 _HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")
-"""Characters that are invisible or reverse the visible order of text, except those that letters and emojis need."""
+"""Characters that are invisible or reverse the order of text, except those that letters and emoji need."""
 
 
 def dump(value: Any) -> str:
-    """Return plain values as YAML, with multi-line strings as block scalars and invisible characters as escapes."""
+    """Write plain values as YAML, with blocks for several lines and escapes for invisible characters."""
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
@@ -278,17 +275,17 @@ def dump(value: Any) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    """Return the YAML escape for a character that the dumper has quoted because it is not printable."""
+    """Return the YAML escape for a character that is not printable."""
     return f"\\u{ord(match[0]):04X}"
 
 
 @cache
 def _dumper() -> type[yaml.SafeDumper]:
-    """Return the dumper class. It is defined here so that PyYAML is imported only when needed."""
+    """Return the dumper class. Defining it here imports PyYAML only when needed."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """A dumper without aliases that quotes every string that any YAML version would read as another type."""
+        """A dumper without aliases, which quotes strings that some YAML version would read as another type."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True
@@ -297,7 +294,7 @@ def _dumper() -> type[yaml.SafeDumper]:
             super().increase_indent(flow, False)
 
     def represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
-        """Represent a string, quoted if it could be read as another type, or as a block if it has several lines."""
+        """Represent a string. It is quoted if necessary, and a block if it has several lines."""
         style = None
         if is_special(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
             style = '"'

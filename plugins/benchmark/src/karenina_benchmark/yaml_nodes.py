@@ -1,7 +1,7 @@
-"""The nodes of a YAML document, composed from the events of libyaml, or of PyYAML's own parser, with equal results.
+"""The nodes of a YAML document, from libyaml or PyYAML's own parser, with equal results.
 
-PyYAML has libyaml on most systems, and libyaml is twenty times as fast. Its messages and some of its rules differ, so
-any document that it does not accept is parsed again by PyYAML's own parser, which then also reports the error.
+PyYAML has libyaml on most systems, and it is twenty times as fast. Its messages and some of its rules differ, so
+documents that it does not accept are parsed again by PyYAML's own parser, which also reports the error.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _ODD: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
 _BLOCK_START: Final = re.compile(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
 """The first line of a block."""
 _FIRST: Final = frozenset("<~nNtTfF.+-0123456789")
-"""The first characters of unquoted texts that may be something other than a string."""
+"""How unquoted text begins if it may be something other than a string."""
 
 
 @dataclass(eq=False, slots=True)
 class ScalarNode:
-    """A scalar, with its text, the line on which it starts (counted from 0), and whether it is a block (`|`)."""
+    """A scalar with its text, the line on which it starts (from 0), and whether it is a block (`|`)."""
 
     tag: str
     value: str
@@ -59,7 +59,7 @@ class SequenceNode:
 
 @dataclass(eq=False, slots=True)
 class MappingNode:
-    """A mapping as pairs of keys and values, and the line on which it starts."""
+    """A mapping as pairs of keys and values, with the line on which it starts."""
 
     tag: str
     value: list[tuple[Node, Node]]
@@ -85,15 +85,14 @@ class TooManyValues(Exception):
 
 
 class _Uncertain(Exception):
-    """Raised when PyYAML's own parser may read a document differently from libyaml, or reject it."""
+    """Raised if PyYAML's own parser may read a document differently from libyaml, or reject it."""
 
 
 def compose(text: str, max_nodes: int) -> Node | None:
-    """Return the root of a YAML document, or None if the document is empty.
+    """Return the root of a YAML document, or None if it is empty.
 
     Raises `yaml.YAMLError` if the text is not YAML, `ValueError` or `OverflowError` for an escape that is not a
-    character, `RecursionError` if the document is nested too deeply, and `TooManyValues` if it has more than
-    `max_nodes` values.
+    character, `RecursionError` for deep nesting, and `TooManyValues` for more than `max_nodes` values.
     """
     import yaml
 
@@ -106,8 +105,8 @@ def compose(text: str, max_nodes: int) -> Node | None:
 def _has_libyaml() -> bool:
     """Return whether libyaml can be used.
 
-    It cannot after PyYAML was imported a second time in one process, as by tests of pytest plugins: the extension
-    module is not loaded again, so its events and errors are not instances of PyYAML's new classes.
+    It cannot if PyYAML has been imported twice, as in tests of pytest plugins. The extension module is not loaded
+    again, so its events and errors are not instances of PyYAML's new classes.
     """
     import yaml
 
@@ -116,14 +115,14 @@ def _has_libyaml() -> bool:
 
 
 class _Differences:
-    """Searches a text for places that libyaml accepts but PyYAML's own parser reads differently or rejects."""
+    """Finds places in a text that libyaml accepts, but PyYAML's own parser reads differently or rejects."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tabs = text.count("\t")
 
     def check(self, event: Any, flow: bool) -> None:
-        """Raise `_Uncertain` if a value starts at such a place. `flow` is whether the value is in `[]` or `{}`."""
+        """Raise `_Uncertain` if a value starts at such a place. `flow` is true in `[]` or `{}`."""
         import yaml
 
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
@@ -145,7 +144,7 @@ class _Differences:
             self._tabs -= written.count("\t")
 
     def check_end(self, root: Node) -> None:
-        """Raise `_Uncertain` if there are tabs outside quoted strings and blocks, or if there is only a scalar."""
+        """Raise `_Uncertain` if there are tabs outside of quotes and blocks, or if there is only a scalar."""
         if self._tabs or isinstance(root, ScalarNode):
             raise _Uncertain
 
@@ -161,7 +160,7 @@ class _Composer:
         self._nodes = 0
 
     def compose_document(self) -> Node | None:
-        """Return the root of the only document, or None if there is none.
+        """Return the root of the only document, if there is one.
 
         Raises `_Uncertain`, and the same errors as `compose`.
         """
@@ -180,7 +179,7 @@ class _Composer:
         return root
 
     def _compose(self, event: Any, flow: bool) -> Node:
-        """Return the node that an event starts or refers to. `flow` is whether the node is in `[]` or `{}`."""
+        """Return the node that an event starts or refers to. `flow` is true in `[]` or `{}`."""
         import yaml
 
         line = event.start_mark.line

@@ -1,1 +1,1 @@
-"""Configuration files, layers of settings, presets, and models specified on the command line."""
+"""Configuration files, layers of settings, presets, and models on the command line."""

@@ -1,4 +1,4 @@
-"""Reads configuration files in TOML, YAML and JSON, saves JSON, and resolves paths relative to the file's folder."""
+"""Configuration files in TOML, YAML and JSON."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ logger = logging.getLogger("karenina")
 
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
-    """Return the configuration in a TOML, YAML or JSON file.
+    """Load a configuration from a TOML, YAML or JSON file.
 
-    Environment variables override the values in the file, and `arguments` override both. Raises `ConfigError` if the
-    file cannot be read or any value is invalid.
+    Environment variables override the file, and `arguments` override both. Raises `ConfigError` if the file cannot be
+    read or a value is invalid.
     """
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Write the explicitly set values to a JSON file, for use with `read_config` and the option `--config`.
+    """Save the values set explicitly to a JSON file, for `read_config` and the option `--config`.
 
-    API keys and other values that may be secret are left out, with a warning that names the settings. Raises
-    `ConfigError` if the file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
+    API keys and other possible secrets are left out, with a warning. Raises `ConfigError` if the name does not end in
+    `.json`, a value cannot be saved, or the file cannot be written.
     """
     file = Path(path)
     if file.suffix != ".json":
@@ -61,8 +61,9 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the explicitly set values without the secrets of models, and the names of the settings that were left
-    out, such as `parsing_models.ID.endpoint_api_key`.
+    """Return the values set explicitly, and the names of secrets that were left out.
+
+    A name is `parsing_models.ID.endpoint_api_key`, for example.
     """
     values, left_out = config.given(), list[str]()
     for name in ("answering_models", "parsing_models"):
@@ -76,7 +77,7 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
 
 
 def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
-    """Log a warning that names the secret settings that were not saved, if there are any such settings."""
+    """Log a warning that names the secrets that were not saved, if there are any."""
     if left_out:
         logger.warning("%s: some settings were not saved because they may be secret: %s", file, ", ".join(left_out))
 
@@ -84,11 +85,10 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of a model (from JSON) without its secrets, and the names of the settings that were left out.
+    """Remove the secrets from the values of a model. Returns the rest, and the names of what was left out.
 
-    `secrecy` maps settings to the kind of secret that they contain: `key` and `whole` are left out, and a dict under
-    any other setting in `secrecy` is searched for names like `api_key`. If `secrecy` is empty, all values are searched
-    in this way. The names that are returned begin with `place`.
+    `secrecy` contains the kind of secret in each setting: `key` and `whole` are left out, and a dict in any other is
+    searched for names like `api_key`. If `secrecy` is empty, all values are searched. Names begin with `place`.
     """
     public: dict[str, Any] = {}
     left_out: list[str] = []
@@ -104,11 +104,11 @@ def _without_secrets(
 
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
-    """Return the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
+    """Read the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
 
-    The file may be up to 100 MB in size; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another
-    limit. Error messages name lines but quote no values from the file, which may be API keys. An empty file has no
-    values; a preset from the reference project is replaced by the settings in it.
+    The file may be up to 100 MB in size. Set another limit with `max_bytes` or the environment variable
+    `KARENINA_MAX_FILE_BYTES`. Errors do not quote values, which may be API keys. An empty file has no values. Of a
+    preset from the reference project, the settings in it are returned.
     """
     file = Path(path)
     try:
@@ -134,10 +134,9 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if `values` is a preset from the reference project, and otherwise `values`
-    unchanged.
+    """Return the settings under `config` if this is a preset from the reference project.
 
-    Models in a preset that specify no interface get that project's default.
+    Models without an interface get that project's default. Other values are returned unchanged.
     """
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
@@ -147,18 +146,17 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Return a model from the reference project, with that project's default interface, `langchain`, if it specifies
-    none.
+    """Fill in the reference project's default interface, `langchain`, in a model without one.
 
-    A value that is not a dict is returned unchanged.
+    Anything but a dict is returned unchanged.
     """
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
 
 def _parse(file: Path, text: str) -> Any:
-    """Parse the text of a file and return its value.
+    """Parse the text of a file.
 
-    Raises `ValueError`, without quoting values, if the text is invalid or the suffix is unknown.
+    Raises `ValueError`, without quoting values, if it is invalid or its suffix is unknown.
     """
     suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
@@ -187,9 +185,9 @@ def _parse(file: Path, text: str) -> Any:
 
 
 def _parse_yaml(file: Path, text: str) -> Any:
-    """Return the value of a YAML file.
+    """Parse a YAML file.
 
-    Raises `ValueError` (not `ConfigError`) with the location, the problem and the cure if the text is invalid.
+    Raises `ValueError` (not `ConfigError`), saying where and how to fix it, if it is invalid.
     """
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml_files import read
@@ -201,17 +199,14 @@ def _parse_yaml(file: Path, text: str) -> Any:
 
 
 class ConfigLayers:
-    """Layers of configuration values. Later layers override earlier ones, and the origin of each value is recorded."""
+    """Layers of settings, of which later ones win. The origin of each value is known."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.origin: dict[str, str] = {}
 
     def add(self, values: Mapping[str, Any], origin: str) -> None:
-        """Add a layer of values that come from `origin`.
-
-        Raises `ConfigError`, naming `origin`, if the values conflict.
-        """
+        """Add a layer of values from `origin`. Raises `ConfigError` if they conflict."""
         try:
             flat = translate_settings(flatten_settings(values))
         except ConfigError as error:
@@ -220,18 +215,18 @@ class ConfigLayers:
         self.origin.update(dict.fromkeys(flat, origin))
 
     def names_from(self, origin: str) -> frozenset[str]:
-        """Return the names of the settings whose values come from `origin`."""
+        """Return the settings whose values come from `origin`."""
         return frozenset(name for name, source in self.origin.items() if source == origin)
 
     def make_config(self) -> VerificationConfig:
-        """Return the configuration. Raises `ConfigError`, naming the origin of each invalid value."""
+        """Build the configuration. Raises `ConfigError`, naming the origin of each invalid value."""
         try:
             return VerificationConfig(**self.values)
         except ConfigError as error:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        """Return a problem, preceded by the origin of the setting it begins with, if known."""
+        """Add the origin of the setting that a problem begins with, if it is known."""
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin
@@ -240,10 +235,7 @@ class ConfigLayers:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return `table` with relative paths to recordings resolved against the folder of `file`.
-
-    If `file` is None, the paths are left unchanged.
-    """
+    """Resolve paths to recordings against the folder of `file`, if it is not None."""
     folder = file.parent if file is not None else Path()
     return {
         name: [_resolve_recording(model, folder) for model in value]
@@ -254,7 +246,7 @@ def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str,
 
 
 def _resolve_recording(model: Any, folder: Path) -> Any:
-    """Return a model with the path in `manual_traces` resolved against `folder`, and any other value unchanged."""
+    """Resolve the path in `manual_traces` of a model against `folder`."""
     traces = model.get("manual_traces") if isinstance(model, Mapping) else None
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
@@ -262,9 +254,9 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return a benchmark's `config` section with relative paths and programs resolved against the file's folder.
+    """Return a benchmark's `config` section by full name, with paths and programs resolved.
 
-    The settings are keyed by their full names, as by `flatten_settings`.
+    They are relative to the folder of the file.
     """
     from karenina_core.config import all_settings, flatten_settings
 
@@ -281,9 +273,7 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def _resolve_programs(model: Any, folder: Path) -> Any:
-    """Return a model with its relative paths (MCP server commands and adapter
-    path settings) resolved against `folder`.
-    """
+    """Resolve a model's paths against `folder`: MCP server commands and path settings of its adapter."""
     if not isinstance(model, Mapping):
         return model
     resolved = dict(model)
@@ -300,9 +290,7 @@ def _resolve_programs(model: Any, folder: Path) -> Any:
 
 
 def _path_settings(interface: Any) -> frozenset[str]:
-    """Return the names of the adapter's own settings that are declared as paths, or none if the adapter is not
-    installed.
-    """
+    """Return the adapter's own settings that are paths. Empty if it is not installed."""
     from karenina_core import plugins
     from karenina_core.errors import PluginError
     from karenina_toolkit.plugin_lookup import find_adapter
@@ -316,9 +304,9 @@ def _path_settings(interface: Any) -> frozenset[str]:
 
 
 def _resolve_command(command: Any, folder: Path) -> Any:
-    """Return a server's command with a relative path to its program resolved against `folder`.
+    """Resolve the path of a server's program against `folder`.
 
-    Programs to be found via PATH, URLs, and commands that cannot be parsed are left unchanged.
+    Programs on the PATH, URLs, and commands that cannot be parsed are left unchanged.
     """
     if not isinstance(command, str) or "://" in command:
         return command

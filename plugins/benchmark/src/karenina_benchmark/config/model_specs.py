@@ -1,4 +1,4 @@
-"""Models specified on the command line: `interface:model_name`, optionally with a base URL, or a JSON object."""
+"""Models on the command line: `interface:model_name`, optionally with a base URL, or a JSON object."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """Return the fields of the model described by `spec`; `id` may be missing.
+    """Parse a model on the command line, and return its fields. `id` may be missing.
 
-    A specification that starts with a brace is a JSON object. In any other, the interface ends at the first colon, so
-    names may contain colons (`openai:llama3:8b`). The base URL starts after the first `@` that is followed by `http://`
-    or `https://`. Raises `ConfigError` if the specification is invalid.
+    Anything that starts with a brace is a JSON object. Otherwise, the interface ends at the first colon, so names may
+    contain colons (`openai:llama3:8b`). The base URL follows the first `@` before `http://` or `https://`. Raises
+    `ConfigError` if the model is invalid.
     """
     text = spec.strip()
     if text.startswith("{"):
@@ -51,7 +51,7 @@ def parse_model(spec: str) -> dict[str, Any]:
 
 
 def _forms(text: str) -> str:
-    """Describe how to write a model. The examples contain `text` if it may be shown and has no colon."""
+    """Describe how to write a model. Examples contain `text` if it can be shown and has no colon."""
     if ":" in text or not _HARMLESS_NAME.fullmatch(text):
         return _FORMS
     return f"write interface:model_name, for example openai:{text}, or openai:{text}@http://host/v1 for your own server"
@@ -60,7 +60,7 @@ def _forms(text: str) -> str:
 def _check_address(interface: str, rest: str) -> None:
     """Raise `ConfigError` for a base URL without a scheme, which would become part of the model name.
 
-    Calls would then go to the provider's default server. The message does not show any text that may be an API key.
+    Calls would then go to the provider's default server. The message does not show anything that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     url = complete_url(address) if name else None
@@ -76,9 +76,9 @@ def _check_address(interface: str, rest: str) -> None:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Return the fields of a model specified as a JSON object.
+    """Parse a model that is a JSON object.
 
-    Raises `ConfigError`, which does not quote `text` because it may contain an API key.
+    Raises `ConfigError`, without quoting `text`, because it may contain an API key.
     """
     try:
         model: dict[str, Any] = json.loads(text)
@@ -99,7 +99,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the model name shared by all answers in a file, or otherwise the file's name without its suffix.
+    """Return the model name of all answers in a file, or the file's name if they differ.
 
     A file that cannot be read is not an error here.
     """
@@ -119,12 +119,11 @@ def _recorded_model(path: Path) -> str:
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models for one role.
 
-    Each has an `id`: the specified id or otherwise its name, with a number if that is taken. Each file in `recordings`
-    adds a model that returns the answers in the file. The model's name is the one shared by all answers in the file, or
-    otherwise the file's name without its suffix; it does not depend on other files. If several models have the same
-    name, a warning says which id each of them has.
+    Each has an `id`, which is as specified or its name, with a number if that is taken. Each file in `recordings` adds
+    a model that returns the answers in it. Its name is that of all answers, or the file's name if they differ. If
+    several models have the same name, a warning says which id each of them has.
 
-    Raises `ConfigError` if a model is invalid, or if a file is specified twice.
+    Raises `ConfigError` if a model is invalid or a file is given twice.
     """
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)
@@ -155,9 +154,7 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
 
 
 def _origin(model: Mapping[str, Any]) -> str:
-    """Return the origin of a model's replies: its recordings, or its interface, name and base URL (with secrets
-    hidden).
-    """
+    """Return where a model's replies come from: its recordings, or interface, name and base URL without secrets."""
     traces = model.get("manual_traces")
     if isinstance(traces, str):
         return traces
@@ -167,9 +164,9 @@ def _origin(model: Mapping[str, Any]) -> str:
 
 
 def recording_interface() -> str:
-    """Return the interface of the adapter that replays recordings, even if that adapter is not installed yet.
+    """Return the interface of the adapter that replays recordings, even if it is not installed.
 
-    Raises `ConfigError` if several adapters replay recordings.
+    Raises `ConfigError` if there are several.
     """
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog

@@ -1,7 +1,7 @@
 """Presets: configurations that a user has saved under a name, for `--config NAME`.
 
-Presets are JSON files without secrets in the `presets` folder of the user's configuration. Only the user can write to
-this folder.
+Presets are JSON files without secrets in the `presets` folder of the user's configuration. Only the user can write
+there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SUFFIX: Final = ".json"
 
 
 def presets_folder() -> Path:
-    """Return the folder containing the presets, which may not exist."""
+    """Return the folder for presets, which may not exist."""
     from karenina_engine.user_files import trust_path
 
     return trust_path().parent / "presets"
@@ -29,7 +29,7 @@ def list_presets() -> dict[str, Path]:
 
 
 def preset_path(name: str) -> Path:
-    """Return the file of a preset. Raises `ConfigError`, suggesting a similar name, if the preset does not exist."""
+    """Return the file of a preset. Raises `ConfigError`, suggesting a similar name, if there is none."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
 
@@ -40,10 +40,10 @@ def preset_path(name: str) -> Path:
 
 
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
-    """Save the settings of `config` listed in `names` as a preset and return its file.
+    """Save the settings in `names` as a preset, and return its file.
 
-    A preset with the same name is replaced. Secrets are left out with a warning, and paths to recordings are made
-    absolute. Raises `ConfigError` if the name is invalid or the preset cannot be saved.
+    An existing preset is replaced. Secrets are left out with a warning, and paths to recordings become absolute. Raises
+    `ConfigError` if the name is invalid or the preset cannot be saved.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
@@ -68,9 +68,9 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
 
 def delete_preset(name: str) -> Path:
-    """Delete a preset and return the path of its file.
+    """Delete a preset, and return the path of its file.
 
-    Raises `ConfigError` if the preset does not exist or cannot be deleted.
+    Raises `ConfigError` if it does not exist or cannot be deleted.
     """
     from karenina_core.errors import ConfigError
 
@@ -83,16 +83,13 @@ def delete_preset(name: str) -> Path:
 
 
 def _with_absolute_paths(name: str, value: Any) -> Any:
-    """Return the value of a setting with the paths to recordings made absolute.
-
-    Relative paths would be resolved against the preset's folder.
-    """
+    """Make the paths to recordings in a setting absolute. Otherwise, they would be relative to the preset."""
     if name != "answering_models":
         return value
     return [_with_absolute_recording(model) for model in value]
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model with the path to its recordings made absolute, or any other model unchanged."""
+    """Make the path to a model's recordings absolute, if it has any."""
     traces = model.get("manual_traces")
     return {**model, **({"manual_traces": str(Path(traces).absolute())} if isinstance(traces, str) else {})}

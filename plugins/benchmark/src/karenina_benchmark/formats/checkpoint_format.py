@@ -1,4 +1,4 @@
-"""The checkpoint format for benchmarks: JSON-LD with the schema.org vocabulary.
+"""The checkpoint format: JSON-LD with the schema.org vocabulary.
 
     DataFeed                          the benchmark
       rating: [Rating]                global traits
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
 
 FORMAT_VERSION = 1
-"""The version of this format; files with a newer version are rejected."""
+"""The version of this format. Newer files are rejected."""
 FORMAT_PROPERTY = "karenina_format_version"
 REFERENCE_MAJOR = 3
 
@@ -67,7 +67,7 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
     """Return the benchmark as a JSON-LD document.
 
-    Raises `BenchmarkFileError`, naming `path`, for content that a checkpoint cannot represent.
+    Raises `BenchmarkFileError`, naming `path`, if a checkpoint cannot represent something.
     """
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
@@ -100,7 +100,7 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
-    """Return the properties of the whole benchmark: format version, workspace root, run configuration and metadata."""
+    """Return the properties of the benchmark: format version, workspace root, run configuration and metadata."""
     properties = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
     if benchmark.workspace_root is not None:
         properties.append(property_value("workspace_root", str(benchmark.workspace_root)))
@@ -111,7 +111,7 @@ def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
 
 
 def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `BenchmarkFileError` for `unread` content from another format that cannot be saved in a checkpoint."""
+    """Raise `BenchmarkFileError` for `unread` content of another format that a checkpoint cannot represent."""
     place = "the benchmark"
     try:
         check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
@@ -131,10 +131,10 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
-    """Raise `ValueError` for an unknown property that would be read as a known value when the file is loaded again.
+    """Raise `ValueError` for an unknown property that would be read as a known value the next time.
 
-    `known` contains the names of properties that are read as values of the benchmark or question. `written` contains
-    the properties that are written for these values.
+    `known` contains the names of properties that are read as values, and `written` the properties written for these
+    values.
     """
     names = {entry["name"] for entry in written}
     for name in Properties(unread.get("properties")).names():
@@ -143,10 +143,7 @@ def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written
 
 
 def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return a question as a `DataFeedItem`.
-
-    Raises `BenchmarkFileError` if the question's template class has no source.
-    """
+    """Return a question as a `DataFeedItem`. Raises `BenchmarkFileError` if its template class has no source."""
     try:
         source = template_source_of(question)
     except TemplateError as error:
@@ -189,9 +186,9 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
 
 
 def _question_properties(question: Question) -> list[Any]:
-    """Return the properties of a question: the fields for which schema.org has no key, and its metadata.
+    """Return the properties of a question: fields that have no key in schema.org, and its metadata.
 
-    Except for the workspace path and the metadata, the values are strings that contain JSON.
+    Apart from the workspace path and the metadata, values are strings with JSON.
     """
     properties: list[Any] = []
     for name in ("author", "sources"):
@@ -216,7 +213,7 @@ def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scop
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """Read a benchmark from a JSON-LD document, or from JSON written by the reference project's graphical interface.
+    """Read a benchmark from JSON-LD, or from JSON written by the reference project's graphical interface.
 
     Errors in questions and in global traits are collected in `broken`. Raises `BenchmarkFileError`, naming `path`, if
     nothing can be read.
@@ -270,10 +267,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics. Errors in traits that cannot be read are added to `broken`.
-
-    A rubric without traits becomes None.
-    """
+    """Set the benchmark's rubrics, adding errors in traits to `broken`. A rubric without traits is None."""
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):
@@ -294,7 +288,7 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
 
 
 def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> BenchmarkFileError:
-    """Return the error for an exception at `place`. The exception may be a validation error with several problems."""
+    """Return the error for an exception at `place`. A validation error may have several problems."""
     what = explain_error(error) if isinstance(error, ValueError) else str(error)
     return BenchmarkFileError(path, place, what, cure, cause=error)
 
@@ -322,14 +316,14 @@ _ROOT_KEYS = {
 }
 _ITEM_KEYS = {"@type", "@id", "dateCreated", "dateModified", "item", "keywords"}
 _PARTS = {"answer": {"@type", "text"}, "code": {"@type", "text"}}
-"""The known keys of the parts of a question; unknown keys of these parts are kept in `unread`."""
+"""The known keys of the parts of a question. Others are kept in `unread`."""
 _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "additionalProperty", "keywords"}
 
 
 def _check_version(properties: Properties, path: Path) -> None:
     """Raise `BenchmarkFileError` if the format version (of Karenina or the reference project) is not supported.
 
-    A file without a version is accepted.
+    A file without a version is fine.
     """
     version = properties.take(FORMAT_PROPERTY)
     reference_version = next(
@@ -345,9 +339,9 @@ def _check_version(properties: Properties, path: Path) -> None:
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
-    """Return the benchmark without its questions and traits. Raises `ValueError` if any value is invalid.
+    """Read the benchmark without its questions and traits. Raises `ValueError` if a value is invalid.
 
-    The properties that are read are removed from `properties`.
+    What was read is removed from `properties`.
     """
     benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
     benchmark.description = _read_text(data, "description", "")
@@ -367,7 +361,7 @@ def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkCont
 
 
 def _read_item(item: object) -> Question:
-    """Return the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if the item is invalid."""
+    """Read the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if it is invalid."""
     if not isinstance(item, dict):
         raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")
@@ -406,9 +400,9 @@ def _read_item(item: object) -> Question:
 
 
 def _read_extra(value: object) -> dict[str, Any]:
-    """Return the fields owned by plugins, or an empty dict for None.
+    """Read the fields of plugins. There are none if `value` is None.
 
-    Raises `ValueError` for other fields, because they could replace the question's own.
+    Raises `ValueError` for other fields, which could replace the question's own.
     """
     if value is None:
         return {}
@@ -426,9 +420,9 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Remove `globalRubric` from `rest`, and return the plain objects in it, which are traits, as `Rating`s.
+    """Remove `globalRubric` from `rest`, and return the traits in it as `Rating`s.
 
-    Any other content of `globalRubric` stays in `rest`. Return an empty list if there is no rubric.
+    Any other content of `globalRubric` stays in `rest`.
     """
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
@@ -441,7 +435,7 @@ def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
 
 
 def _locate(number: int, question_id: object) -> str:
-    """Return the location of a question for use in messages: its number, and its id if it has one."""
+    """Return the number of a question, and its id if it has one, for messages."""
     return f"question {number} ({question_id})" if question_id else f"question {number}"
 
 
@@ -451,22 +445,22 @@ def _unknown_keys(data: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, None as an empty list, and any other value as a list of one, as JSON-LD allows."""
+    """Return a value as a list. JSON-LD allows a single value in place of a list of one."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
 def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
-    """Return an object's keywords, written as a list or, as in schema.org, as a comma-separated string."""
+    """Return an object's keywords, from a list or, as in schema.org, a comma-separated string."""
     value = part.get("keywords")
     return [*split_keywords([value])] if isinstance(value, str) else _as_list(value)
 
 
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key without its `@type`, or an empty dict if the key is missing.
+    """Return the object under a key without its `@type`. Empty if it is missing.
 
-    Raises `ValueError` for several objects or any other value.
+    Raises `ValueError` for several objects or another value.
     """
     parts = _as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
@@ -475,7 +469,7 @@ def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _creator_key(creator: object) -> str:
-    """Return the key for the creator's name. A creator is a string or, as schema.org prefers, an object with a name."""
+    """Return the key for the creator's name. A creator is a string or, as schema.org prefers, an object."""
     return "name" if isinstance(creator, dict) else "creator"
 
 
@@ -485,7 +479,7 @@ _REQUIRED = object()
 def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
     """Return the string under a key, or `default` if it is missing or null. A numeric `version` becomes a string.
 
-    Raises `ValueError` if the string is missing and there is no default, and for any other type of value.
+    Raises `ValueError` for other values, or if there is neither a string nor a default.
     """
     value = data.get(key)
     if value is None:
@@ -500,7 +494,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a string that contains JSON. Return any other value, including a string that is not JSON, unchanged."""
+    """Decode a string with JSON. Anything else is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -510,6 +504,6 @@ def _decode_json(value: Any) -> Any:
 
 
 def _take_custom(properties: Properties) -> dict[str, Any]:
-    """Remove the custom properties and return their values, keyed by name without the `custom_` prefix."""
+    """Remove the custom properties, and return them by name without the prefix `custom_`."""
     names = [name for name in properties.names() if name.startswith(_CUSTOM_PREFIX)]
     return {name.removeprefix(_CUSTOM_PREFIX): properties.take(name) for name in dict.fromkeys(names)}

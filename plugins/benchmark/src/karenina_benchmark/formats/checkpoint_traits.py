@@ -1,6 +1,6 @@
-"""Rubric traits in checkpoints: schema.org `Rating`s that store other values in lists of `PropertyValue`s.
+"""Rubric traits in checkpoints: schema.org `Rating`s with `PropertyValue`s for everything else.
 
-`check_unread` also checks unknown content of questions and whole checkpoints before it is saved.
+`check_unread` also checks unknown content of questions and of whole checkpoints before it is saved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
 
 REFERENCE_PROPERTY = "benchmark_format_version"
-"""The name of the format version property in the reference project's files."""
+"""The property for the format version in files of the reference project."""
 _PREFIX = "karenina:"
 _SCOPES = ("QuestionSpecific", "Global")
 _WORDS = {
@@ -53,9 +53,9 @@ _OVERRIDE = "model_override"
 
 
 class Properties:
-    """A list of `PropertyValue`s whose values are taken out by name. The others remain unchanged in `rest`.
+    """A list of `PropertyValue`s, to be taken out by name. The others stay in `rest`.
 
-    Accepts None (no properties) and a single object. Raises `ValueError` for any other value that is not a list.
+    None means no properties, and a single object is a list of one. Raises `ValueError` for other values.
     """
 
     def __init__(self, listed: object) -> None:
@@ -68,10 +68,9 @@ class Properties:
         self.rest: list[Any] = listed.copy()
 
     def take(self, name: str, default: Any = None) -> Any:
-        """Return the value of the first property with this name and remove it from `rest`,
-        or return `default` if there is none.
+        """Remove the first property with this name from `rest`, and return its value, or `default` if there is none.
 
-        Properties that have keys other than `@type`, `name` and `value` are not taken.
+        Properties with keys other than `@type`, `name` and `value` are not taken.
         """
         for position, entry in enumerate(self.rest):
             if isinstance(entry, dict) and entry.get("name") == name and set(entry) <= {"@type", "name", "value"}:
@@ -96,8 +95,9 @@ def property_value(name: str, value: object) -> dict[str, Any]:
 
 
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
-    """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific". `dynamic` marks them as traits of a
-    dynamic rubric.
+    """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific".
+
+    With `dynamic`, they are marked as traits of a dynamic rubric.
     """
     return [_make_rating(trait, scope, dynamic) for trait in traits]
 
@@ -105,11 +105,10 @@ def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = F
 def check_unread(
     unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
 ) -> None:
-    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost when it is saved.
+    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost.
 
-    `unread` must not contain the keys in `taken`. `objects` maps each key whose value is an object to the keys that
-    this object must not contain. If `others` is false, `unread` may contain only the keys of `objects` and
-    `properties`.
+    It must not contain keys in `taken`. `objects` maps keys with an object to the keys that this object must not
+    contain. Unless `others` is set, no other keys than these and `properties` are allowed.
     """
     for key, value in unread.items():
         if key in taken or not (others or key in objects or key == "properties"):
@@ -128,7 +127,7 @@ def check_unread(
 
 
 def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
-    """Raise `ValueError` if a trait has `unread` content that cannot be saved in a `Rating`."""
+    """Raise `ValueError` if a `Rating` cannot represent the `unread` content of a trait."""
     for trait in traits:
         try:
             check_unread(trait.unread, frozenset(), {"rating": _OWN_KEYS}, others=False)
@@ -137,7 +136,7 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
 
 
 def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
-    """Return a trait as a `Rating`; see `make_ratings`. Values for which schema.org has no key become properties."""
+    """Return a trait as a `Rating`. Values that have no key in schema.org become properties."""
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
@@ -176,8 +175,8 @@ def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any
 def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
     """Return the static and dynamic traits in a list of `Rating`s.
 
-    A trait with invalid values is returned as an `UnknownTrait` with the reason. Raises `ValueError` for a value that
-    is not a `Rating` with a name.
+    A trait with invalid values becomes an `UnknownTrait` with the reason. Raises `ValueError` for a value that is not a
+    `Rating` with a name.
     """
     static: list[RubricTrait] = []
     dynamic: list[RubricTrait] = []
@@ -191,7 +190,7 @@ def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait]
 
 
 def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
-    """Return the trait in a `Rating` and whether it is dynamic. An invalid trait is returned as an `UnknownTrait`."""
+    """Read a `Rating`. Returns the trait and whether it is dynamic. An invalid trait is an `UnknownTrait`."""
     properties = Properties(rating.get("additionalProperty"))
     word = str(rating.get("additionalType") or "RubricTrait").removeprefix(_PREFIX)
     for scope in _SCOPES:
@@ -236,9 +235,9 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 
 
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
-    """Remove null entries and unknown fields from an agentic trait's model, and return the unknown fields.
+    """Remove null and unknown fields from an agentic trait's model, and return the unknown ones.
 
-    The reference project writes all fields of its models, including fields that Karenina does not have.
+    The reference project writes all fields of its models, including some that Karenina does not have.
     """
     override = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
     data[_OVERRIDE] = {name: value for name, value in override.items() if name in ModelConfig.model_fields}
@@ -246,9 +245,9 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Return the trait with these values, or an unscorable trait if there is a `problem` or any value is invalid.
+    """Create a trait. With a `problem` or invalid values, it is unscorable.
 
-    With `needs_concept`, a trait without a summary and a description is invalid, because its concept is unknown.
+    With `needs_concept`, it needs a summary or a description of its concept.
     """
     if problem is None:
         try:
@@ -273,9 +272,9 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return why the trait could not be scored once read back from a file, or None if it could be.
+    """Return why the trait could not be scored after reading it back, if so.
 
-    `needs_concept` is the same as for `_make_trait`.
+    For `needs_concept`, see `_make_trait`.
     """
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
@@ -291,7 +290,7 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the names of the values in `data` that a trait of this kind does not use.
+    """Return the values in `data` that a trait of this kind does not use.
 
     These are score bounds without a scale, and `tn_instructions` in `tp_only` mode.
     """
@@ -308,9 +307,9 @@ def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
-    """Convert the values of a built-in trait kind in older files to the current format, in place.
+    """Convert the values of older files to the current format, in place.
 
-    Raises `ValueError` or `RecursionError` if a value that should be JSON is not.
+    Raises `ValueError` or `RecursionError` for a value that should be JSON but is not.
     """
     for name in _ENCODED:
         if isinstance(data.get(name), str):
@@ -328,7 +327,7 @@ def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]
 
 
 def set_callable_code(data: dict[str, Any]) -> None:
-    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), and otherwise to `source`.
+    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), otherwise to `source`.
 
     An empty value is removed.
     """

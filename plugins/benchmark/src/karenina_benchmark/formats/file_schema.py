@@ -70,9 +70,9 @@ _IMPORT_TEXTS: Final = {
 
 
 def benchmark_schema(config: Mapping[str, Any]) -> Schema:
-    """Return the JSON Schema (draft 2020-12) of the YAML format. `config` is the schema of the configuration.
+    """Return the JSON Schema (draft 2020-12) of the YAML format. `config` is that of the configuration.
 
-    The schema includes the primitives and trait kinds of the installed plugins.
+    It includes the primitives and trait kinds of the installed plugins.
     """
     owned = OwnedFields(active_plugins()).models
     settings = {key: value for key, value in config.items() if key not in ("$schema", "$defs")}
@@ -131,13 +131,13 @@ def _question() -> Schema:
 
 
 def _template_types(field: str) -> Schema:
-    """Return the schemas of the keys that declare a template. `field` is the definition of the template's fields."""
+    """Return the schemas of the keys that declare a template. `field` is the definition of its fields."""
     fields: Schema = {"type": ["object", "null"], "additionalProperties": {"$ref": f"#/$defs/{field}"}}
     return {"answer": fields, "strategy": {"anyOf": [{"$ref": "#/$defs/Strategy"}, {"type": "null"}]}}
 
 
 def _field_types() -> Schema:
-    """Return the schemas of the field keys that do not accept every value."""
+    """Return the schemas of field keys that do not accept every value."""
     literal = {
         "type": "object",
         "properties": {
@@ -174,7 +174,7 @@ def _rubric() -> Schema:
 
 
 def _traits(kinds: list[Schema]) -> Schema:
-    """Return the schema of a rubric: a list of traits, or one list per kind, whose traits need no type."""
+    """Return the schema of a rubric: a list of traits, or a list for each kind, where traits need no type."""
     by_kind = {name: {"type": "array"} for name in Rubric.model_fields}
     return {
         "anyOf": [
@@ -185,7 +185,7 @@ def _traits(kinds: list[Schema]) -> Schema:
 
 
 def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]:
-    """Add the schema of each model to `defs`, including its `type`, and return references to the schemas."""
+    """Add the schema of each model to `defs` with its `type`, and return references to them."""
     references: list[Schema] = []
     for name, model in models.items():
         _add_type(defs, name, model)
@@ -194,8 +194,9 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add a model's schema to `defs`. Its `type` in a file is `name`, unless the model has its own field `type`. If
-    pydantic cannot make the schema, one that knows only `type` is added.
+    """Add a model's schema to `defs`, with the `type` that it has in a file.
+
+    This is `name`, unless the model has its own field `type`. If pydantic cannot make the schema, it only knows `type`.
     """
     try:
         schema = model.model_json_schema(ref_template=_REF)
@@ -212,18 +213,16 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
 
 
 def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
-    """Add the fields of traits owned by plugins to the schema of a trait kind, which keeps its own properties.
+    """Add the fields of plugins to the schema of a trait kind, without changing its own properties.
 
-    `owned` contains the schemas of some of these fields; the others may have any value.
+    `owned` contains the schemas of some of these fields. The others may have any value.
     """
     properties = {**{name: {} for name in sorted(owned_trait_fields())}, **owned}
     defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
 
 
 def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
-    """Return the schemas of fields owned by plugins, both keyed by full name
-    and as tables for the plugins' packages.
-    """
+    """Return the schemas of the fields of plugins, by full name and as tables for their packages."""
     return with_tables(
         {
             name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
@@ -233,7 +232,7 @@ def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
 
 
 def with_tables(properties: Mapping[str, Any]) -> Schema:
-    """Return the properties, extended so that `my_package.words` can also be written as `my_package: {words: ...}`."""
+    """Allow `my_package: {words: ...}` as another form of `my_package.words` in the properties."""
     extended: Schema = dict(properties)
     for name, schema in properties.items():
         package, _, field = name.rpartition(".")
@@ -244,22 +243,22 @@ def with_tables(properties: Mapping[str, Any]) -> Schema:
 
 
 def _list_of(name: str) -> Schema:
-    """Return the schema of a list of values defined as `name`. A single value and null are also accepted."""
+    """Return the schema of a list of values defined as `name`. A single value or null is accepted too."""
     reference = {"$ref": f"#/$defs/{name}"}
     return {"anyOf": [{"type": "array", "items": reference}, reference, {"type": "null"}]}
 
 
 def _help_texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return the descriptions of a model's fields, keyed by name. Fields without a description have an empty string."""
+    """Return the descriptions of a model's fields by name. They may be empty."""
     return {name: info.description or "" for name, info in model.model_fields.items()}
 
 
 def _object(
     texts: Mapping[str, str], types: Mapping[str, Schema], required: Iterable[str] = (), default: Schema | None = None
 ) -> Schema:
-    """Return the schema of a mapping that has the keys and descriptions in `texts`, and no other keys.
+    """Return the schema of a mapping with the keys and descriptions in `texts`, and no others.
 
-    `types` contains the schemas of keys; `default` is the schema for the remaining keys.
+    `types` contains the schemas of some keys, and `default` is for the rest.
     """
     properties = {name: {**types.get(name, default or {}), "description": text} for name, text in texts.items()}
     return {

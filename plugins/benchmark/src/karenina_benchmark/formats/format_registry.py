@@ -1,7 +1,7 @@
-"""The registry of file formats. Plugins provide formats, and the suffix of a file selects one.
+"""The registry of file formats. The suffix of a file selects one.
 
-The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables. A JSON file that contains rows with
-arbitrary keys, as other programs write them, is read as a table.
+The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables. A JSON file with rows of arbitrary
+keys, as other programs write them, is a table.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _keep_warnings(benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()) -> None:
-    """Set the benchmark's warnings about its own content and the `questions`; see `find_warnings`."""
+    """Set the benchmark's warnings about its content. See `find_warnings`."""
     benchmark.load_warnings, benchmark.unscorable = find_warnings(benchmark, questions, unread)
 
 
@@ -82,7 +82,7 @@ def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
 
 
 def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark and therefore has no columns."""
+    """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark, which has no columns."""
     if not has_rows(path):
         what = "columns cannot be mapped because the file is a benchmark, which has no columns"
         raise BenchmarkFileError(path, "", what, "remove --columns, --rows, --sheet and --encoding")
@@ -109,7 +109,7 @@ def _write_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _read_nonempty(path: Path) -> str:
-    """Return the text of a file. Raises `BenchmarkFileError` if the file is empty or cannot be read."""
+    """Read a file. Raises `BenchmarkFileError` if it is empty or cannot be read."""
     text = read_text(path)
     if not text.strip():
         raise BenchmarkFileError(
@@ -132,7 +132,7 @@ OWNER: Final = "karenina-benchmark"
 
 
 def list_formats(plugins: Plugins) -> list[Offer[Format]]:
-    """Return the formats of all plugins. The built-in formats are included even if `plugins` does not provide them."""
+    """Return the formats of all plugins. The built-in ones are always included."""
     from karenina_core.catalog import __version__
 
     offered = plugins.offers(karenina_formats)
@@ -141,10 +141,9 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format at the end of the file name (`.bench.json`),
-    or else `path.suffix`.
+    """Return the longest suffix of an installed format at the end of the file name, such as `.bench.json`.
 
-    The returned suffix is in lower case.
+    The default is `path.suffix`. The result is in lower case.
     """
     name = path.name.lower()
     suffixes = [suffix for offer in list_formats(plugins) for suffix in offer.value.suffixes]
@@ -156,10 +155,10 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format with this suffix. With `writes`, only formats that can be written are considered.
+    """Return the format with this suffix. With `writes`, it must be one that can be written.
 
-    Raises `BenchmarkFileError` for `path` if no format has the suffix (the message lists the known suffixes), or if two
-    distributions provide such a format.
+    Raises `BenchmarkFileError` for `path` if there is none, listing the known suffixes, or if two distributions have
+    one.
     """
     offered = [offer for offer in list_formats(plugins) if offer.value.write is not None or not writes]
     matching = [offer for offer in offered if suffix in offer.value.suffixes]
@@ -180,7 +179,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and the name of each format in a single string, for use in messages.
+    """Return the suffixes and names of the formats in one string, for messages.
 
     Formats without suffixes are left out.
     """
@@ -190,12 +189,11 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a JSON file contains rows with arbitrary keys, as other programs write them.
+    """Return whether a JSON file contains rows of arbitrary keys, as other programs write them.
 
-    JSON lines are rows, unless the first line is not a JSON object or contains keys that occur only in benchmarks, such
-    as a declared `answer`. A `.json` document is a benchmark if it is an object with the keys of a checkpoint;
-    otherwise it contains rows. Empty files and files with any other suffix contain none. Raises `BenchmarkFileError` if
-    the file cannot be read.
+    JSON lines are rows, unless the first line is not an object or has keys that only benchmarks have, such as a
+    declared `answer`. A `.json` document contains rows unless it is an object with the keys of a checkpoint. Empty
+    files and files with other suffixes have none. Raises `BenchmarkFileError` if the file cannot be read.
     """
     try:
         if path.suffix.lower() not in LINES:
@@ -218,11 +216,10 @@ def has_rows(path: Path) -> bool:
 
 
 def _is_row(values: Mapping[str, Any]) -> bool:
-    """Return whether an object is a row from another program rather than a benchmark's question or head.
+    """Return whether an object is a row from another program rather than a question or head of a benchmark.
 
     An object with the key `karenina` is a head. A question has a `question`, no `answer` or one that is a mapping, and
-    only keys that questions may have, misspellings of these, or keys whose values are mappings. All other objects are
-    rows.
+    only keys that questions may have, misspellings of these, or keys whose values are mappings.
     """
     if "karenina" in values:
         return False

@@ -1,4 +1,4 @@
-"""JSON files from the reference project's graphical interface, converted to JSON-LD checkpoints before they are read.
+"""JSON files from the reference project's graphical interface, read as JSON-LD checkpoints.
 
 Checkpoints from before JSON-LD are `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ..., "checkpoint":
 {id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept in the same places as
@@ -21,7 +21,7 @@ _WORDS: Final = {
     "metric_traits": "MetricRubricTrait",
     "agentic_traits": "AgenticRubricTrait",
 }
-"""The name of the trait kind for each list in a rubric; early files list all traits under `traits`."""
+"""The kind of traits in each list of a rubric. Early files have one list, `traits`."""
 _QUESTION: Final = {"question", "raw_answer", "answer_template"}
 _DATES: Final = {"date_created": "dateCreated", "last_modified": "dateModified"}
 _KNOWN: Final = {*_QUESTION, *_DATES, "finished", "question_rubric", "keywords", "custom_metadata", "metadata"}
@@ -31,10 +31,9 @@ _FEED: Final = {"@context", "@type", "name", "dataFeedElement"}
 
 
 def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Convert a file from the graphical interface to a JSON-LD checkpoint. Return other files unchanged.
+    """Convert a file from the graphical interface to a JSON-LD checkpoint. Other files are unchanged.
 
-    If a file has no name for the benchmark, the benchmark is named after `path`. Raises `ValueError` for an invalid
-    rubric.
+    If the benchmark has no name, it is named after `path`. Raises `ValueError` for an invalid rubric.
     """
     questions = data.get("checkpoint")
     if _FEED & data.keys():
@@ -65,7 +64,7 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rubric's traits, with plain objects converted to `Rating`s, together with the rest of the rubric.
+    """Return the rubric's traits, with plain objects converted to `Rating`s, and the rest of the rubric.
 
     `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
     """
@@ -90,10 +89,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
-    """Return a question from the graphical interface as a `DataFeedItem`.
-
-    A value that is not an object is left unchanged.
-    """
+    """Convert a question from the graphical interface to a `DataFeedItem`. Other values are unchanged."""
     if not isinstance(data, Mapping):
         return data
     content: dict[str, Any] = {"text": data.get("question")}
@@ -117,9 +113,9 @@ def _as_item(id: str, data: Any) -> Any:
 
 
 def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
-    """Return whether an entry in a question is unknown here and is therefore kept with the unknown content.
+    """Return whether an entry in a question is unknown and has to be kept.
 
-    A question's original template is kept only if it differs from the current one.
+    A question's original template is only kept if it differs from the current one.
     """
     if key == "original_answer_template":  # kept if the template has been changed since it was drafted
         return bool(value) and value != data.get("answer_template")
@@ -129,8 +125,8 @@ def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
 def _properties(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of a question's properties.
 
-    These are `finished`, the author, the sources and the few-shot examples if there are any, and custom metadata, whose
-    names get the prefix `custom_`.
+    These are `finished`, author, sources and few-shot examples if there are any, and custom metadata with the prefix
+    `custom_`.
     """
     if "finished" in data:
         yield "finished", data["finished"]

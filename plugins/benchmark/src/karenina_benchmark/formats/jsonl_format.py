@@ -6,8 +6,8 @@
 
 The first line may contain the top-level keys of the YAML format, except those for questions. Every other line contains
 the keys of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once to find
-its id, and keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All
-errors name the line.
+its id, and only keeps ids and file offsets in memory: a question is built and checked each time it is accessed. Errors
+name the line.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 _DIGEST_BYTES = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_BROKEN_LINES = 1000
-"""A file with more unreadable lines than this probably has another format, so reading stops."""
+"""With more broken lines than this, a file probably has another format, and reading stops."""
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
-    """Return a benchmark whose questions stay in the file, and the ids of questions with `unread` content.
+    """Read a benchmark whose questions stay in the file. Also returns the ids of questions with `unread` content.
 
-    The name of the benchmark comes from the first line, or otherwise from the file's name. Errors in a line (not a JSON
-    object, no question, or an id that is already used) are collected in `broken`, and errors in the values of the first
-    line in `problems`. Raises `BenchmarkFileError` if no line can be read, or if there are more than 1000 such errors.
+    Its name comes from the first line or from the file. Errors in a line (not a JSON object, no question, or an id that
+    is already used) are collected in `broken`, and errors in the values of the first line in `problems`. Raises
+    `BenchmarkFileError` if no line can be read, or if there are more than 1000 errors.
     """
     file = _open(path)
     try:
@@ -82,9 +82,9 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class LineIndex:
-    """The position of each question, keyed by id, and the offset, number and digest of each line, by position.
+    """The position of each question by id, and the offset, number and digest of each line by position.
 
-    A digest shows whether a line has changed since loading. `broken` contains the errors for lines that cannot be read.
+    A digest shows whether a line has changed since loading. `broken` contains the errors of lines that cannot be read.
     """
 
     positions: dict[str, int]
@@ -95,7 +95,7 @@ class LineIndex:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
-    """Return the question index, the first line if it is a head, and the ids of questions with `unread` content.
+    """Index the lines. Returns the index, the head if there is one, and the ids of questions with `unread` content.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
@@ -147,12 +147,12 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None
 
 
 def _digest(line: bytes) -> bytes:
-    """Return a digest of a line without its line break, for detecting whether the line has changed."""
+    """Return a digest of a line without its line break, to find out whether it has changed."""
     return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST_BYTES).digest()
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
-    """Return the id of a question, or an id made from its position and text if it has none.
+    """Return the id of a question. Without one, it is made from its position and text.
 
     Raises `BenchmarkFileError` if the line has no question.
     """
@@ -165,7 +165,7 @@ def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) 
 
 
 def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """Return the object in a line. Raises `BenchmarkFileError` if the line is not UTF-8 or is not a JSON object."""
+    """Parse the object in a line. Raises `BenchmarkFileError` if the line is not UTF-8 or not a JSON object."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -175,7 +175,7 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 
 def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
-    """Return the object in a line as a section in which every place has that line's number."""
+    """Return the object in a line as a section. All of its places have the number of the line."""
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
@@ -186,7 +186,7 @@ class _ScalarTexts(Mapping[Place, str]):
     json_object: Mapping[str, Any]
 
     def __getitem__(self, place: Place) -> str:
-        """Return the scalar at a place: a string unchanged, and any other value as JSON."""
+        """Return the scalar at a place: a string unchanged, and anything else as JSON."""
         value: Any = self.json_object
         for part in place:
             value = value[part]
@@ -200,10 +200,10 @@ class _ScalarTexts(Mapping[Place, str]):
 
 
 class QuestionLines(MutableMapping[str, Question]):
-    """Maps ids to the questions in a file. Each question is built from its line when it is accessed.
+    """The questions in a file by id. Each is built from its line when it is accessed.
 
-    Changes stay in memory; the file is never changed. Access raises `BenchmarkFileError` if the line is not a valid
-    question, or if the line has changed since loading.
+    Changes stay in memory and never change the file. Access raises `BenchmarkFileError` if the line is not a valid
+    question or has changed since loading.
     """
 
     def __init__(self, path: Path, file: IO[bytes], index: LineIndex) -> None:
@@ -225,7 +225,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return id in self._positions
 
     def __getitem__(self, id: str) -> Question:
-        """Return the question with this id, which is built from its line unless it was replaced in memory."""
+        """Return the question with this id, built from its line unless it has been replaced."""
         position = self._positions[id]
         return self._changed[id] if position is None else self._read(id, position)
 
@@ -235,12 +235,12 @@ class QuestionLines(MutableMapping[str, Question]):
         self._changed[id] = question
 
     def __delitem__(self, id: str) -> None:
-        """Remove a question in memory. Raises `KeyError` for an unknown id."""
+        """Remove a question from memory. Raises `KeyError` for an unknown id."""
         if self._positions.pop(id) is None:
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return a question's line in the file, or None for a question that was replaced in memory.
+        """Return a question's line in the file, or None if the question has been replaced.
 
         Raises `KeyError` for an unknown id.
         """
@@ -248,10 +248,9 @@ class QuestionLines(MutableMapping[str, Question]):
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain any of the `words`,
-        even if written with escapes or ligatures.
+        """Yield the ids of questions whose line may contain one of the `words`, also with escapes or ligatures.
 
-        Questions that were replaced in memory are always included.
+        Questions that have been replaced are always included.
         """
         if not words:
             return
@@ -310,14 +309,12 @@ class QuestionLines(MutableMapping[str, Question]):
 
 
 def _may_hide_words(line: bytes) -> bool:
-    r"""Return whether a line may contain ASCII words in a different spelling:
-    as escapes (`\u0041`) or other characters.
-    """
+    r"""Return whether a line may contain ASCII words as escapes (`\u0041`) or with other characters."""
     return b"\\u" in line or not line.isascii()
 
 
 def _normalize(line: bytes) -> str:
-    """Return the text of a line with escapes resolved, in the Unicode normal form NFKC, as for Python identifiers.
+    """Return a line with its escapes resolved, in NFKC as for Python identifiers.
 
     A line that is not JSON is only decoded.
     """
@@ -338,10 +335,7 @@ def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
-    """Return the values as a line of JSON.
-
-    Raises `BenchmarkFileError`, located at `where`, if any value is not JSON.
-    """
+    """Return the values as a line of JSON. Raises `BenchmarkFileError`, with `where`, if one of them is not JSON."""
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -350,7 +344,7 @@ def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open the file for reading. Raises `BenchmarkFileError` if the file is missing, is too large or cannot be read."""
+    """Open the file for reading. Raises `BenchmarkFileError` if it is missing, too large or unreadable."""
     try:
         return bounded_files.open_file(path)
     except bounded_files.FileError as error:

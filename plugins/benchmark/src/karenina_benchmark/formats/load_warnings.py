@@ -1,4 +1,4 @@
-"""Warnings about content of a loaded file that has no effect, and about traits that cannot be scored."""
+"""Warnings about content of a file that has no effect, and about traits that cannot be scored."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
-"""The keys of `unread` whose values are unknown content of known parts."""
+"""The keys of `unread` with unknown content of known parts."""
 _READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
 _SCENARIO: Final = "karenina:Scenario"
 PICKLED = "the file contains only a pickled function, which is never loaded"
 
 Found = dict[str, dict[str, None]]
-"""The places where each name or reason occurs; the inner dicts serve as ordered sets."""
+"""Where each name or reason occurs. The inner dicts serve as ordered sets."""
 
 
 def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return two lists of warnings: one about content and questions that have no effect in a run, and one with at most
-    one warning, which names all traits that cannot be scored.
+    """Return warnings about content without effect, and about traits that cannot be scored.
 
-    `unread` contains the ids of questions with `unread` content that are not in `questions`.
+    These are two lists, of which the second has at most one warning, for all traits. `unread` contains the ids of
+    questions with `unread` content that are not in `questions`.
     """
     scenarios = scenario_names(benchmark)
     parts = {"hasPart"} if scenarios else set()
@@ -42,7 +42,7 @@ def find_warnings(
     unscorable: Found = {}
 
     def check_traits(traits: Iterator[RubricTrait], of: str) -> None:
-        """Collect the unknown and unused names of traits, and the reasons why traits cannot be scored."""
+        """Collect the unknown and unused names of traits, and why traits cannot be scored."""
         for trait in traits:
             place = f"trait {trait.name!r}{of}"
             for name in _unknown_names(trait.unread) if not isinstance(trait, UnknownTrait) else ():
@@ -83,7 +83,7 @@ def find_warnings(
 
 
 def scenario_names(benchmark: BenchmarkContent) -> list[str]:
-    """Return the names of the reference project's scenarios, which are part of a checkpoint's unknown content."""
+    """Return the names of the reference project's scenarios in a checkpoint, where they are unknown content."""
     parts = benchmark.unread.get("hasPart")
     return [
         str(part.get("name"))
@@ -93,9 +93,7 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
 
 
 def describe_scenarios(names: Sequence[str]) -> str:
-    """Return the number of scenarios, the names of the first few,
-    and an explanation of scenarios, for use in messages.
-    """
+    """Describe the scenarios for a message: their number, the first few names, and what they are."""
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
     return f"{count}, which are not evaluated (in a scenario, the next turn of a conversation depends on an answer)"
 
@@ -107,7 +105,7 @@ def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
 
 
 def why_unscorable(trait: RubricTrait) -> str | None:
-    """Return why the installed plugins cannot score a trait, or None if they can score it."""
+    """Return why the installed plugins cannot score a trait, or None if they can."""
     if isinstance(trait, UnknownTrait):
         return trait.unscorable or (
             "no installed plugin provides traits of type "
@@ -117,10 +115,9 @@ def why_unscorable(trait: RubricTrait) -> str | None:
 
 
 def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of unknown content, including unknown content of the parts in `_PARTS`.
+    """Yield the names of unknown content, including that of the parts in `_PARTS`.
 
-    Null values, properties that are read elsewhere (such as `finished`), and the keys of JSON-LD itself, which start
-    with @, are left out.
+    Null values, properties that are read elsewhere (such as `finished`), and JSON-LD's own keys with @ are left out.
     """
     for key, value in unread.items():
         if key.startswith("@") or value is None:

@@ -1,4 +1,4 @@
-"""The questions of a large table, stored in a temporary file so that they do not fill memory."""
+"""The questions of a large table, in a temporary file so that they do not fill memory."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGE: Final = 20_000
-"""The number of rows from which on the questions of a table are stored in a file."""
+"""Tables with at least this many rows have their questions in a file."""
 
 
 class StoredQuestions(QuestionLines):
-    """The questions of the table `path`, keyed by id, each built when it is accessed. The table is not read again.
+    """The questions of a table by id. Each is built when it is accessed, without reading the table again.
 
-    The temporary file has two lines for each question: its fields, and its location in the table. Questions are added
-    inside a `with` block, which raises `OSError` if they cannot be written.
+    The temporary file has two lines for each question: its fields, and its place in the table. Add questions in a
+    `with` block. It raises `OSError` if they cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
-        """Create the temporary file, which is deleted when it is closed."""
+        """Create the temporary file. It is deleted when it is closed."""
         # The object closes the file; it has no name, so nothing is left behind if the process is killed.
         file = cast("IO[bytes]", tempfile.TemporaryFile(prefix="karenina-"))  # noqa: SIM115
         super().__init__(path, file, LineIndex({}, array("Q", [0]), array("L"), bytearray(), []))
@@ -46,7 +46,7 @@ class StoredQuestions(QuestionLines):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write any remaining buffered content. If this or anything before it fails, close the file."""
+        """Write the rest of the content. After an error, close the file."""
         complete = False
         try:
             if kind is None:
@@ -58,7 +58,7 @@ class StoredQuestions(QuestionLines):
                     self._file.close()
 
     def where(self, question_id: str) -> str | None:
-        """Describe the location of a question that was added, or return None if there is no question with this id."""
+        """Describe where an added question is in the table, if there is one with this id."""
         if question_id not in self._positions:
             return None
         self._file.flush()
@@ -74,7 +74,7 @@ class StoredQuestions(QuestionLines):
         return text
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the row of a question in the table, or None for a question that was replaced in memory."""
+        """Return the row of a question in the table, or None if the question has been replaced."""
         position = self._positions[question_id]
         if position is None:
             return None

@@ -1,4 +1,4 @@
-"""Parses JSON strictly: no duplicate keys, no NaN, and errors that include the location."""
+"""Strict JSON: no duplicate keys, no NaN, and errors that say where."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _RefusedError(Exception):
-    """Raised for a value that is allowed by JSON or by Python's JSON parser, but not in a benchmark."""
+    """Raised for a value that JSON or Python's parser allows, but a benchmark does not."""
 
     def __init__(self, what: str, cure: str) -> None:
         super().__init__(what)
@@ -24,7 +24,7 @@ class _RefusedError(Exception):
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as a dict. Raises `_RefusedError` for a duplicate key."""
+    """Convert the pairs to a dict. Raises `_RefusedError` for a duplicate key."""
     values = dict(pairs)
     if len(values) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
@@ -38,7 +38,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _parse_finite(number: str) -> float:
-    """Return the number as a float. Raises `_RefusedError` if the number is too large for a float."""
+    """Parse a float. Raises `_RefusedError` if the number is too large."""
     value = float(number)
     if isinf(value):
         raise _RefusedError(f"the number {number:.40} is too large", "write the number as a string, in quotes")
@@ -53,9 +53,9 @@ _DECODER: Final = json.JSONDecoder(
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
     """Parse `text` as a JSON object.
 
-    `line` is the line number if the text is a single line of the file. `what` is what messages call the object. Raises
-    `BenchmarkFileError` for invalid JSON, a value that is not an object, duplicate keys, NaN and infinities, a
-    byte-order mark, lone surrogates, numbers that are too large, and values that are nested too deeply.
+    `line` is its number if the text is a single line of the file. Messages call the object `what`. Raises
+    `BenchmarkFileError` for invalid JSON, other values, duplicate keys, NaN and infinities, a byte-order mark, lone
+    surrogates, numbers that are too large, and deep nesting.
     """
     place = f"line {line}" if line is not None else ""
     try:

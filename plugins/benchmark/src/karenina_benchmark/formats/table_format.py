@@ -1,4 +1,4 @@
-"""The table format for benchmarks. Each row contains a question and its correct answer."""
+"""The table format. Each row contains a question and its correct answer."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MODEL)
 """The names that columns can be mapped to."""
 READING: Final = ("rows", "encoding", "sheet", "choice_by", "exact")
-"""The other names in `columns`, which are options for reading the file. The value of `choice_by` is one of `CHOICE_BY`.
-"""
+"""Options for reading the file that `columns` may contain. The value of `choice_by` is one of `CHOICE_BY`."""
 
 _FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
 _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
@@ -56,19 +55,19 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark with one question per row. It is named after the file. Blank rows are left out. The questions
-    of a table with 20,000 rows or more are stored in a temporary file and built when they are accessed.
+    """Read a benchmark with one question per row. It is named after the file, and blank rows are left out.
 
     Columns are found by their names, in upper or lower case: the question, its correct answer, its options, the text it
-    is about, and question fields such as `id` and `author` (`column_roles` lists the names).
+    is about, and question fields such as `id` and `author` (`column_roles` lists the names). From 20,000 rows on,
+    questions are stored in a temporary file and built when they are accessed.
 
-    `columns` maps names in `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`; `question`
-    can also be a string with column names in braces, and `answer.NAME` maps one of several correct answers. `columns`
-    may also contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with
-    the correct answer: by letter if the question has options, and otherwise by a rule for the kind of answers in the
-    column (`declare_answers`).
+    `columns` maps names in `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`. `question`
+    can also be a string with column names in braces, and `answer.NAME` maps one of several correct answers. The options
+    in `READING` are possible too. Unless a row has its own template, the extracted answer is compared with the correct
+    one: by letter if the question has options, and otherwise by a rule for the kind of answers in the column
+    (`declare_answers`).
 
-    Errors in rows are among the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read, or no
+    Errors in rows are in the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read, or if no
     column has questions.
     """
     mapped = dict(columns or {})
@@ -115,9 +114,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     generated: set[int] = set()
 
     def make_template(row: Row) -> str | None:
-        """Return the row's declared template, or otherwise the source in its own column,
-        or None if there is neither.
-        """
+        """Return the row's declared template, or the source in its own column, if there is one."""
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)
@@ -134,7 +131,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     lines = array("Q")
 
     def rows() -> Iterator[Row]:
-        """Yield the rows with the complete texts of their questions. Each row is released when it has been read."""
+        """Yield the rows with the complete texts of their questions, releasing each one that has been read."""
         while left:  # each row is forgotten when it is read
             row = left.popleft()
             entry = entries.popleft() if entries and entries[0].row.line == row.line else None
@@ -205,9 +202,9 @@ class _Chosen:
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Return the table with an additional column for each name that is a path into objects in another column.
+    """Add a column to the table for each name that is a path into objects in another column.
 
-    A path at which no row has a value adds no column.
+    A path without any value adds no column.
     """
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
@@ -220,9 +217,9 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Return the table without rows whose cells are all empty, and a list containing a note about these rows.
+    """Remove rows whose cells are all empty, and return a note about them.
 
-    If all rows are empty, or none are, the table is returned unchanged and the list is empty.
+    If all rows are empty, or none, the table is unchanged and there are no notes.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -242,11 +239,10 @@ def _part_of(value: object, keys: Sequence[str]) -> Any:
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
-    """Return the roles of the columns, and the column for each question field. Columns not mapped by the user in
-    `columns` are found by their names.
+    """Choose the roles of the columns, and the column for each question field.
 
-    Raises `BenchmarkFileError` if the user maps an unknown name or a column that does not exist, or if no column has
-    questions.
+    Columns that `columns` does not map are found by their names. Raises `BenchmarkFileError` if an unknown name or
+    column is mapped, or if no column has questions.
     """
     several = {name: column for name, column in columns.items() if _FIELD.fullmatch(name)}
     columns = {name: column for name, column in columns.items() if name not in several}
@@ -285,10 +281,10 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 
 
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
-    """Return the roles with the user's columns for several correct answers in place of the single one.
+    """Replace the single correct answer by the user's columns for several.
 
     `several` maps `answer.NAME`, `gold.NAME` and `description.NAME` to columns. The column of the single answer becomes
-    unused, unless `keeps_truth` is true. Without columns for several answers, the roles are returned unchanged.
+    unused, unless `keeps_truth` is set. Without columns for several answers, the roles are unchanged.
     """
     fields, descriptions = dict(roles.fields), dict(roles.descriptions)
     for name, column in several.items():
@@ -305,7 +301,7 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
     """Return the row with the complete text of its question, and with its correct answers as strings.
 
-    A row without a question is returned unchanged.
+    A row without a question is unchanged.
     """
     if question is None:
         return row
@@ -321,7 +317,7 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Return a message saying that the table contains neither answers nor templates, and how to fix this."""
+    """Say that the table has neither answers nor templates, and how to fix this."""
     cure = "add a column with the correct answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:
@@ -336,7 +332,7 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
 
 
 def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> str:
-    """Return a message explaining how answers are compared, and how to compare them differently."""
+    """Explain how answers are compared, and how to compare them differently."""
     question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
     shapes = {
         tuple(map(str, (declared[TRUTH]["type"], declared[TRUTH].get("verify_with"))))

@@ -1,1 +1,1 @@
-"""Question tables: the roles of columns, the kinds of correct answers, and the templates made from them."""
+"""Question tables: the roles of columns, the kinds of correct answers, and templates made from them."""

@@ -1,8 +1,8 @@
-"""Classifies the correct answers in a column: numbers, dates, yes or no, lists, letters, texts or prose.
+"""Telling what kind the correct answers in a column are: numbers, dates, yes or no, lists, letters, texts or prose.
 
-A column has a single kind if at least 95% of its answers (or all, if there are fewer than 20) have this kind and the
-questions do not contradict it. In other columns, each answer has the kind that is certain from the answer alone, and is
-a text otherwise. The kinds are:
+A column has one kind if at least 95% of its answers (or all of fewer than 20) have it and the questions do not
+contradict it. In other columns, each answer has the kind that is certain from the answer alone, and is a text
+otherwise. The kinds are:
 
 - *number*: numbers in Excel and JSON; 1,234.5, 1.234,5, 1 234, ½, 5e-3, ~5, <5, $5, 5 USD, 5 %, 5 mg, 5 to 10 kg, and
   years. Only in a column of numbers, or after a question such as *how many*: 46 chromosomes, 3rd, 1/2, 5g, 1E10.
@@ -57,7 +57,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("letter", "choice", "mcq", "multiple choice", "multiple_choice"), "letter"),
     **dict.fromkeys(("text", "string", "str", "name", "exact"), "text"),
 }
-"""The kind for each word that a column of answer types may contain."""
+"""The kind for each word in a column of answer types."""
 
 _FIT: Final = 0.95
 _FEW: Final = 20
@@ -67,17 +67,17 @@ _SHORT: Final = {"t": True, "f": False}
 _ERRORS: Final = frozenset(
     ("#n/a", "#value!", "#ref!", "#div/0!", "#name?", "#num!", "#null!", "#spill!", "#calc!", "#getting_data")
 )
-"""The error values of formulas, as spreadsheet programs show and save them."""
+"""The error values of formulas in spreadsheets."""
 _EMPTY: Final = _ERRORS.union(
     ("", "n/a", "n.a.", "nan", "nat", "<na>", "null", "-", "--", "\u2013", "\u2014", "?", "??", "tbd")
 )
 _TWO_NUMBERS: Final = re.compile(r"([0-9]{1,2})[-/]([0-9]{1,2})[-/][0-9]{4}")
 _HAS_TIME: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9]T[0-9]{2}")
 _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.0+)?(?:Z|\+00:00)?")
-"""The time that pandas and other programs add to a date without a time."""
+"""The time that pandas and other programs add to a date."""
 _ENTITY: Final = re.compile(r"&#?\w{2,8};")
 _CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
-"""Signs that a text is code, in which semicolons do not separate items."""
+"""Signs that a text is code, where semicolons do not separate items."""
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
 _PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
 _COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
@@ -88,9 +88,9 @@ _SHORT_WORDS: Final = re.compile(
 _SENTENCE_END: Final = re.compile(r"[.!?][\"')\]]*(?:\s|$)|[\u3002\uff01\uff1f\uff61\u0964\u061f\u1362]")
 _CHARACTERS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _CHARACTER: Final = re.compile(f"[{_CHARACTERS}]")
-"""A Chinese or Japanese character. These languages are written without spaces, with about two characters per word."""
+"""A Chinese or Japanese character. These are written without spaces, with about two per word."""
 _LETTER_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""A letter in Thai, Lao, Burmese or Khmer, which are written without spaces, with about five letters per word."""
+"""A letter in Thai, Lao, Burmese or Khmer. These are written without spaces, with about five per word."""
 _ITEM_WORDS: Final = 8
 _CLAUSE: Final = re.compile(f"[{_CHARACTERS}]{{8}}[\uff0c,]|[\uff0c,][{_CHARACTERS}]{{8}}")
 """A comma next to text that is too long to be a list item."""
@@ -98,7 +98,7 @@ _MOST_WORDS: Final = 12
 _SENTENCE: Final = 6
 _SENTENCE_OF_CHARACTERS: Final = 4
 _SHORT_SENTENCE: Final = 3
-"""A text of this many words or more with a full stop at the end is a sentence, unless it is capitalized like a name."""
+"""Texts of at least this many words with a full stop are sentences, unless capitalized like a name."""
 _OF_NAMES: Final = "a an and at by da de del der des di do dos du e el en et for in la le of on the to van von y"
 _SMALL_WORDS: Final = frozenset(_OF_NAMES.split())
 """Words that are lower case in names."""
@@ -108,7 +108,7 @@ _LONGEST_OBJECT: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A correct answer as written in the file, and its question. `place` is the location used in messages."""
+    """A correct answer as written in the file, with its question. `place` is for messages."""
 
     value: Any
     question: str = ""
@@ -119,8 +119,8 @@ class Cell:
 class Answer:
     """A correct answer and its kind. `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
 
-    An ambiguous date stays as written. `is_certain` says whether the kind is clear even without the other answers
-    in the column. `decimal` is the decimal mark of a number.
+    An ambiguous date stays as written. `is_certain` means that the kind is clear without the other answers in the
+    column. `decimal` is the decimal mark of a number.
     """
 
     kind: Kind
@@ -131,9 +131,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class ColumnKinds:
-    """The answers in a column with their kinds, in order. `kind` is the column's kind, or None if there are several.
+    """The answers in a column with their kinds. `kind` is that of the column, or None if there are several.
 
-    `unfit` contains the positions of the answers that do not have the column's kind.
+    `unfit` contains the positions of answers of another kind.
     """
 
     answers: tuple[Answer, ...]
@@ -142,28 +142,22 @@ class ColumnKinds:
 
     @cached_property
     def counts(self) -> Counter[Kind]:
-        """The number of answers of each kind, not counting empty answers."""
+        """The number of answers of each kind, without empty ones."""
         return Counter(answer.kind for answer in self.answers if answer.kind != "empty")
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The number and date notation used in a column.
-
-    `day_first` is None if the column does not show whether the day or the month comes first.
-    """
+    """How numbers and dates are written in a column. `day_first` is None if the column does not show it."""
 
     decimal: DecimalMark
     day_first: bool | None
     code_widths: frozenset[int]
-    """The lengths of cells with a leading zero: other cells with the same number of digits are not numbers either."""
+    """The lengths of cells with a leading zero. Other cells with as many digits are not numbers either."""
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column with their kinds.
-
-    The module's docstring describes the kinds and how they are chosen.
-    """
+    """Return the correct answers in a column with their kinds. The module's docstring describes these."""
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
@@ -186,9 +180,9 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a correct answer as the kind named by the user. Return None if it cannot be read as that kind.
+    """Read a correct answer as the kind named by the user, or return None if it cannot be.
 
-    `marks` is the notation in the answer's column. An empty cell is returned as *empty*.
+    `marks` is how the column writes numbers and dates. An empty cell is *empty*.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -208,8 +202,9 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell contains no answer, that is, None, an empty list, a number that is not finite, or a blank
-    or placeholder such as N/A or #DIV/0!.
+    """Return whether a cell has no answer.
+
+    This includes None, an empty list, a number that is not finite, and placeholders such as N/A or #DIV/0!.
     """
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
@@ -217,12 +212,12 @@ def is_empty(value: Any) -> bool:
 
 
 def is_error_cell(value: Any) -> bool:
-    """Return whether a cell contains the error value of a formula, such as #DIV/0!."""
+    """Return whether a cell is the error value of a formula, such as #DIV/0!."""
     return isinstance(value, str) and fold(value).strip().casefold() in _ERRORS
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as a string. A float is rounded to 15 significant digits, as in spreadsheets."""
+    """Return a cell as a string. Floats are rounded to 15 significant digits, as in spreadsheets."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -244,22 +239,22 @@ def _ends_sentence(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether all words after the first are capitalized, start with a digit, or are small words such as *of*."""
+    """Return whether all words after the first begin like those of a name, or are small words such as *of*."""
     words = text.split()[1:]
     return all(word[0].isupper() or word[0].isdigit() or word.casefold() in _SMALL_WORDS for word in words)
 
 
 def _count_words(text: str) -> int:
-    """Return the number of words in a text. For scripts without spaces, this is estimated from the text's length."""
+    """Count the words in a text. For scripts without spaces, this is an estimate."""
     spaced, characters = _CHARACTER.subn("", text)
     spaced, letters = _LETTER_WITHOUT_SPACES.subn("", spaced)
     return len(spaced.split()) + characters // 2 + letters // 5
 
 
 def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
-    """Return whether the answers that fit a kind show that this kind was meant, even if not all of them are certain.
+    """Return whether the answers that fit a kind show that it was meant, even if not all are certain.
 
-    They do if at least half of them are certain, or if both yes and no occur.
+    At least half of them must be certain, or both yes and no must occur.
     """
     certain = sum(answer.is_certain for answer in fitting)
     both = kind == "yes or no" and len({answer.truth for answer in fitting}) == 2
@@ -267,13 +262,13 @@ def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
 
 
 def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
-    """Return the first certain reading, in a fixed order of kinds, or None if no reading is certain."""
+    """Return the first certain reading, in a fixed order of kinds, if there is one."""
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
     return next((readings[kind] for kind in kinds if kind in readings and readings[kind].is_certain), None)
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, with multi-line lists read as prose if at least as many multi-line texts are prose."""
+    """Turn lists of lines into prose, if at least as many texts of several lines are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -284,9 +279,9 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, with all texts read as prose if more than half of them are prose.
+    """Turn all texts into prose, if more than half of them are.
 
-    Strings that were read as lists because of their semicolons count as texts.
+    Lists that are strings with semicolons count as texts.
     """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
@@ -312,9 +307,7 @@ def _as_text(cell: Cell) -> Answer:
 
 
 def _is_object(value: Any) -> bool:
-    """Return whether a cell is an object (including one written as JSON text),
-    or a list containing objects or lists.
-    """
+    """Return whether a cell is an object, also as JSON text, or a list of objects or lists."""
     if isinstance(value, str):
         if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
             return False
@@ -328,7 +321,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
-    """Return the possible readings of a cell, keyed by kind, except text and prose."""
+    """Return the possible readings of a cell by kind, except text and prose."""
     value, question = cell.value, cell.question
     if is_empty(value):
         return {"empty": Answer("empty")}
@@ -357,9 +350,9 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
-    """Read a text as *yes or no*. Return None if the text is neither, or if the question asks for something else.
+    """Read a text as *yes or no*, or return None if it is neither or the question asks for something else.
 
-    T and F are read only after a question with *true or false*, and 1 and 0 only after a yes-no question.
+    T and F count only after a question with *true or false*, and 1 and 0 only after a yes-no question.
     """
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
@@ -371,7 +364,7 @@ def _read_boolean(text: str, question: str) -> Answer | None:
 
 
 def _read_letter(text: str, question: str) -> Answer | None:
-    """Read a text as the letter of an option. Return None unless the question offers that option."""
+    """Read a text as the letter of an option, or return None if the question does not offer it."""
     match = _LETTER.fullmatch(text)
     labels = offered_labels(question) if match is not None else ()
     if match is None or match[1].upper() not in labels:
@@ -382,7 +375,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
 
 
 def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
-    """Read a text as a number. Return None if the text is not a number, names options, or is a code."""
+    """Read a text as a number, or return None if it is not a number, names options, or is a code."""
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -395,7 +388,7 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
 def _is_certain(quantity: Quantity, text: str) -> bool:
     """Return whether a quantity is a number even without the other answers in its column.
 
-    A quantity that looks like a code, or has an unknown unit, is uncertain.
+    It is uncertain if it looks like a code or has an unknown unit.
     """
     if quantity.is_code or sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return False
@@ -406,10 +399,10 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
-    """Read a text as a date, converting it to ISO 8601 format unless it is ambiguous.
+    """Read a text as a date, converted to ISO 8601 unless it is ambiguous.
 
-    `day_first` decides between two possible dates; if it is None, the text is returned as it is. Return None if the
-    text is not a date, is a number or has a time of day, or if the question asks for a name.
+    `day_first` decides between two possible dates; if it is None, the text stays as it is. Returns None if the text is
+    not a date, is a number or has a time of day, or if the question asks for a name.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -423,7 +416,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Read a text as a list. A single item is an uncertain list of one. Return None for text that may be a sentence."""
+    """Read a text as a list, or return None if it may be a sentence. A single item is an uncertain list."""
     items = _items(text)
     if items:
         return Answer("list", items)
@@ -437,17 +430,16 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a text that names several of the question's options, such as *1, 3*,
-    or otherwise an empty list.
+    """Return the labels in a text that names several of the question's options, such as *1, 3*.
+
+    Empty for other texts.
     """
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list in brackets or separated by semicolons or line breaks,
-    or an empty list for any other text.
-    """
+    """Split a list in brackets, or separated by semicolons or line breaks. Empty for other texts."""
     items = parse_list(text)
     if items is not None:
         return _flat_items(items)
@@ -462,9 +454,7 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as strings, or an empty list if any item is
-    not a scalar or most items are sentences.
-    """
+    """Return the items of a list as strings. Empty if one is not a scalar or most are sentences."""
     if not all(isinstance(item, str | int | float) for item in values):
         return []
     items = [cell_text(item).strip() for item in values]
@@ -472,7 +462,7 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Return the number and date notation of a column, as found in all of its cells.
+    """Find out how a column writes numbers and dates, from all of its cells.
 
     The decimal mark is a comma only if some numbers have a decimal comma and none has a decimal point.
     """

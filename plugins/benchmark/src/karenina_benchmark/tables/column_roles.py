@@ -1,9 +1,8 @@
-"""Finds the roles of table columns by their names: the question, its correct
-answer, its options, its context, and so on.
+"""Finding the roles of table columns by their names: the question, its correct answer, its options, and so on.
 
-This is the only module that contains column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Case,
-spaces and punctuation in names are ignored: `Correct Answer`, `correct_answer` and `correctAnswer` are the same. Where
-names are ambiguous, the cells decide: a column of grades is not the correct answer if there is another candidate.
+Only this module contains column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Case, spaces and
+punctuation are ignored: `Correct Answer`, `correct_answer` and `correctAnswer` are the same. If names are ambiguous,
+the cells decide: a column of grades is not the correct answer if there is another candidate.
 """
 
 from __future__ import annotations
@@ -85,12 +84,12 @@ _NOT_TRUTH: Final = re.compile(
     r"confidence|latency|tokens|grade|rating|accuracy|points|pages?)$|^(reference|gold|expected)id$"
 )
 _GRADE_NAMES: Final = re.compile(r"correct|labels?")
-"""Names of columns in which yes, no, 1 and 0, next to a model's answer, are verdicts on that answer."""
+"""Columns in which yes, no, 1 and 0 next to a model's answer are verdicts on it."""
 _MODEL_ANSWERS: Final = ("answer", "answers")
 _SAYS_TRUTH: Final = re.compile(r"groundtruths?|reference|expectedanswer|goldanswer|correctanswer|referenceanswer")
 _OPTION: Final = re.compile(r"(option|opt|op|choice|ending|alternative|alt|answer|ans)?([a-z]|[0-9]{1,2})")
 _ANSWERS: Final = ("answer", "ans")
-"""Prefixes of option names that need a column for the right option: `answer1` alone may be a right answer."""
+"""Prefixes of options that need a column for the right one: `answer1` alone may be a right answer."""
 _RIGHT_ONE: Final = re.compile(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
 _FEWEST_OPTIONS: Final = 2
 _WORDS_OF_GRADES: Final = (
@@ -114,14 +113,13 @@ _KEY: Final = re.compile(r"[\W_]+")
 class Roles:
     """The columns of a table by role.
 
-    `columns` maps each role to its column. `options` maps letters to columns, if each option has its own column.
-    `fields` maps names to the columns of several correct answers (`answer.gene`, `gold.gene`), and `descriptions` maps
-    them to the columns with their descriptions (`description.gene`). `contexts` contains all context columns, the first
-    of which is in `columns`.
+    `columns` contains the column of each role. `options` contains columns by letter, if each option has one. `fields`
+    contains the columns of several correct answers by name (`answer.gene`, `gold.gene`), and `descriptions` those with
+    their descriptions (`description.gene`). `contexts` are all context columns, of which the first is in `columns`.
 
-    `grades` contains columns that are named like a correct answer but contain verdicts. `unused` contains the remaining
-    columns, and `rivals` those of them that are also named like a correct answer. `repeated_id` is a column that is
-    named like an id, but contains the same value for different questions.
+    `grades` are columns that are named like a correct answer but contain verdicts. `unused` are the other columns, and
+    `rivals` those of them that are named like a correct answer. `repeated_id` is a column that is named like an id, but
+    has the same value for different questions.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -139,7 +137,7 @@ class Roles:
         return self.columns.get(role)
 
     def describe(self) -> str:
-        """Return the roles and their columns in one line, for use in messages."""
+        """Describe the roles and their columns in one line, for messages."""
         parts = [f"{role} is {column!r}" for role, column in self.columns.items() if role in NAMES]
         if self.options:
             parts.append(f"options are {', '.join(map(repr, self.options.values()))}")
@@ -154,10 +152,7 @@ def fold_name(name: str) -> str:
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
-    """Return the best column for a role, judging by name alone, or None if there is none.
-
-    The role must not be `TRUTH`.
-    """
+    """Return the best column for a role by name alone, if there is one. The role must not be `TRUTH`."""
     ranked = ranked_columns(columns, role)
     return ranked[0] if ranked else None
 
@@ -168,9 +163,9 @@ def choose_roles(
     given: Mapping[str, str] | None = None,
     taken: Collection[str] = (),
 ) -> Roles:
-    """Choose the column for each role by name, and by the cells in `rows` where names are ambiguous.
+    """Choose the column for each role by name and, if names are ambiguous, by the cells in `rows`.
 
-    `given` maps roles to columns chosen by the user. The columns in `taken` have another use.
+    `given` contains the user's own choices by role. Columns in `taken` have another use.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
@@ -232,7 +227,7 @@ def choose_roles(
 
 
 def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
-    """Move the best column for a role, if there is one, from `free` to `chosen`."""
+    """Move the best column for a role from `free` to `chosen`."""
     column = find_role(free, role)
     if column is not None:
         chosen[role] = column
@@ -240,10 +235,10 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column distinguishes between rows that differ in the columns `of`.
+    """Return whether a column tells rows apart that differ in the columns `of`.
 
-    It does if it has more than half as many different values as there are such rows, or no values at all. Rows without
-    a value are ignored.
+    It must have more than half as many different values as there are such rows, or none at all. Rows without a value
+    are ignored.
     """
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
@@ -251,7 +246,7 @@ def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[st
 
 
 def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns whose names fit a role, the most specific name first. The role must not be `TRUTH`."""
+    """Return the columns whose names fit a role, the most specific one first. The role must not be `TRUTH`."""
     ranks = _RANKS[role]
     ranked = [
         (ranks[name], place, column) for place, column in enumerate(columns) if (name := fold_name(column)) in ranks
@@ -260,10 +255,9 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
-    """Return the column containing the correct answers, the candidates that contain grades, and the other candidates.
+    """Return the column with the correct answers, the candidates with grades, and the other candidates.
 
-    The column is None if there is no candidate, or if there are several and all have general names such as
-    `expected_risk`.
+    There is no such column if there are several candidates that all have general names such as `expected_risk`.
     """
     ranked = [
         (rank, column)
@@ -295,9 +289,9 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has one to six different values, all of them in `grades`.
+    """Return whether a column has up to six different values, all of them in `grades`.
 
-    By default, these are verdicts such as `correct`. Case, spaces and punctuation in cells are ignored.
+    By default, these are verdicts such as `correct`. Case, spaces and punctuation are ignored.
     """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)
@@ -310,9 +304,7 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is named `label` or `labels` and contains lists,
-    which are topics rather than correct answers.
-    """
+    """Return whether a column is called `label` or `labels` and contains lists, which are topics."""
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
         isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
@@ -320,14 +312,12 @@ def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column has a value in any row, or True if there are no rows."""
+    """Return whether a column has any values. Without rows, it does."""
     return not rows or any(row.get(column) not in (None, "", [], {}) for row in rows)
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column numbers the rows: it has unique integers,
-    and either no name or a name like `index` or `No`.
-    """
+    """Return whether a column numbers the rows: unique integers, and no name or one like `index` or `No`."""
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False
     cells = [str(row.get(column)).removesuffix(".0") for row in rows]
@@ -335,9 +325,9 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def find_options(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that contain one option each, keyed by letter: `A`, `B`; `Option A`; `ending0`, `ending1`.
+    """Return the columns for single options by letter: `A`, `B`; `Option A`; `ending0`, `ending1`.
 
-    The mapping is empty unless two or more options are in sequence, starting at A, 0 or 1.
+    Empty unless there are at least two in sequence, starting at A, 0 or 1.
     """
     has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns)
     groups: dict[tuple[str, bool], dict[str, str]] = {}
@@ -357,7 +347,7 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of options that follow each other without gaps: a, b, c; or 0, 1, 2; or 1, 2, 3.
+    """Yield the marks of options that follow each other: a, b, c; or 0, 1, 2; or 1, 2, 3.
 
     `numbered` says that the marks are numbers.
     """

@@ -1,7 +1,7 @@
-"""Declares answer templates for a column of correct answers, according to the kinds of the answers.
+"""Declaring answer templates for a column of correct answers, depending on their kinds.
 
-A judge sees the type and the description of a field. Both depend on the column, the kinds of answers in it, and the
-question with its options, but never on the answer in the row itself.
+A judge sees the type and description of a field. These depend on the column, the kinds of answers in it, and the
+question with its options, but never on the answer in the row.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
         "The letter of the option that the response gives as the {}",
     ),
 }
-"""For each kind, the description of a template's only field, and of one of several named fields."""
+"""For each kind, the description of a template's only field, and of one of several fields."""
 _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "number": ("number, with or without a unit", "numbers, with or without units", "NumberWithUnit"),
     "date": ("date", "dates", "DateMatch"),
@@ -68,14 +68,14 @@ _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "text": ("name or short text", "names or short texts", "ExactMatch"),
     "prose": ("sentence", "sentences", "ExactMatch, word for word"),
 }
-"""For each kind, the singular and plural used in messages, and the name of the rule that compares its answers."""
+"""For each kind, the singular and plural for messages, and the rule that compares its answers."""
 _ALTERNATIVES: Final = ("list of correct answers", "lists of correct answers", "ExactMatch, any of them")
 _IN_RESPONSE: Final = re.compile(
     r"(?:.*_)?(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_(?:all|(?P<any>any)))?|"
     r"(?:.+_)?(?P<never>not_)?contains?(?:_(?:all|(?P<some>any)))?|"
     r"(?:required|expected|must_have)_(?:terms|keywords|phrases|substrings)"
 )
-"""Names of columns with texts that a response must contain, or must not contain."""
+"""Names of columns with texts that a response must contain, or must not."""
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,
@@ -96,10 +96,10 @@ _LONGEST: Final = 60
 
 @dataclass
 class DeclaredAnswers:
-    """The declared field for each answer in a column, or None for an answer that has no field.
+    """The declared field for each answer in a column, or None for answers without one.
 
-    `notes` has a line for each kind that was found. `warnings` lists answers that cannot be compared like the rest of
-    the column. `refused` says why sentences are not compared, and is empty if there are no sentences.
+    `notes` has a line for each kind that was found. `warnings` lists answers that cannot be compared like the rest.
+    `refused` says why sentences are not compared, and is empty if there are none.
     """
 
     fields: list[dict[str, Any] | None]
@@ -110,11 +110,11 @@ class DeclaredAnswers:
     objects: str = ""
     """Why objects are not compared; empty if there are none."""
     asks_the_question: bool = True
-    """Whether the fields are about the question itself, because they have no subject or description of their own."""
+    """Whether the fields are about the question itself, because they have no subject or description."""
 
 
 class WrongTypeError(ValueError):
-    """Raised when an answer does not have the type named in its row. `cure` says how to fix this."""
+    """Raised if an answer does not have the type named in its row. `cure` says how to fix this."""
 
     def __init__(self, place: str, what: str, cure: str) -> None:
         super().__init__(f"{what}; {cure}")
@@ -122,9 +122,9 @@ class WrongTypeError(ValueError):
 
 
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
-    """Return whether each item in a list in this column is a correct answer by itself.
+    """Return whether each item of a list in this column is a correct answer by itself.
 
-    This is the case if the column's name says so and no question asks for several items.
+    The column's name must say so, and no question may ask for several items.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
@@ -142,11 +142,11 @@ def declare_answers(
 ) -> DeclaredAnswers:
     """Declare the field for each correct answer in a column.
 
-    `types` are the kinds named by the rows (`answer_kinds.KINDS`). If a row names no kind, it is detected. With
-    `any_of`, each item of a list is a correct answer by itself; otherwise all items are needed. With `exact`, sentences
-    are compared word for word. `subject` is what the field is about, such as *gene*, if a template has several fields;
-    `descriptions` are the user's own. If the name of `column` is like `must_include`, the cells contain strings to
-    search for in the response itself, and the other arguments are ignored, except that `any_of` is taken from the name.
+    `types` are the kinds named by the rows (`answer_kinds.KINDS`); others are detected. With `any_of`, each item of a
+    list is a correct answer by itself; otherwise, all items are needed. With `exact`, sentences are compared word for
+    word. `subject` is what the field is about, such as *gene*, if a template has several fields, and `descriptions` are
+    the user's own. If `column` has a name like `must_include`, the cells contain strings to find in the response.
+    `any_of` then depends on the name, and the other arguments are ignored.
 
     Raises `WrongTypeError` if a row names an unknown kind, or one that does not fit its answer.
     """
@@ -181,10 +181,9 @@ def declare_answers(
 
 
 def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
-    """Declare that a response contains all, any or none of the strings in each cell, regardless of case.
+    """Declare that a response contains all, any or none of the strings in each cell, ignoring case.
 
-    A cell without strings gets no field. With `forbidden`, a response must contain none of the strings; with `any_of`,
-    one of them is enough.
+    With `forbidden`, it must contain none of them; with `any_of`, one is enough. A cell without strings gets no field.
     """
     done = DeclaredAnswers([], find_kinds(cells))
     one_of = forbidden or any_of
@@ -204,9 +203,9 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the regular expression for a string that the response must contain, or for a list of alternative strings.
+    """Return the regular expression for a string in the response, or for one of several.
 
-    The string is empty if there is nothing to search for.
+    Empty if there is nothing to search for.
     """
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
@@ -214,7 +213,7 @@ def _pattern_of(item: object) -> str:
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Return the cell, parsing a list that is written as text. A list of one distinct item becomes that item."""
+    """Parse a list that is written as text in a cell. If it has just one distinct item, this becomes the cell."""
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -223,7 +222,7 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, where a list of one item becomes a text.
+    """Return the kinds in a column of alternatives, where a list of one item is a text.
 
     A column of lists becomes a column of texts.
     """
@@ -237,9 +236,9 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
-    """Return an answer read as the kind named in its row, or None if the row names no kind.
+    """Read an answer as the kind named in its row. Returns None if the row names none.
 
-    Raises `WrongTypeError` if there is no such kind, or if the answer is not of that kind.
+    Raises `WrongTypeError` if there is no such kind, or if the answer does not have it.
     """
     if type is None or not str(type).strip():
         return None
@@ -255,7 +254,7 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
-    """Return the declared field of an answer without its description, or None if the answer is empty or an object.
+    """Declare the field for an answer, without its description. Returns None if it is empty or an object.
 
     With `any_of`, the items of a list are alternatives.
     """
@@ -283,7 +282,7 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` rule for the first ground truth, with the other ground truths as its synonyms.
+    """Return an `ExactMatch` for the first ground truth, with the others as synonyms.
 
     A full stop at the end of a ground truth may be missing in the response.
     """
@@ -296,7 +295,7 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
-    """Return the `NumberWithUnit` rule for a number, with the question's unit if the number has no unit."""
+    """Return a `NumberWithUnit` for a number. Without a unit, it has that of the question."""
     truth = read_quantity(answer.truth, answer.decimal)
     unit = asked_unit(cell.question) if truth is not None and not truth.unit else None
     options = {**({"unit": unit} if unit else {}), **({} if answer.decimal == "." else {"decimal": answer.decimal})}
@@ -304,10 +303,10 @@ def _number_rule(cell: Cell, answer: Answer) -> Any:
 
 
 def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
-    """Return the description of a field, which is the same for all texts and numbers in a column.
+    """Describe a field, in the same way for all texts and numbers in a column.
 
-    `any_of` says that the field accepts any item of a list, and `subject` is what the field is about, or None if it is
-    the template's only field.
+    `any_of` means that any item of a list is accepted. `subject` is what the field is about, or None for a single
+    field.
     """
     if any_of or kind in ("number", "text", "prose"):
         has_numbers = kinds.counts["number"] > 0
@@ -319,9 +318,9 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
-    """Return the message saying that some answers are sentences and cannot be compared.
+    """Say that some answers are sentences and cannot be compared.
 
-    `prose` contains the positions of these answers, and `count` is the total number of answers.
+    `prose` contains their positions, and `count` is the number of all answers.
     """
     what = "is the sentence" if len(prose) == 1 else "are sentences such as"
     return (
@@ -331,7 +330,7 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
 
 
 def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
-    """Add notes about the kinds that were found, and warnings about answers that probably had a different meaning."""
+    """Add notes about the kinds that were found, and warnings about answers that were probably meant differently."""
     kinds = done.kinds
     for kind, count in kinds.counts.most_common():
         if kind != "object" and (kind != "prose" or not done.refused):
@@ -409,9 +408,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
-    """Return the message saying that some answers are objects and cannot be compared,
-    or an empty string if none are.
-    """
+    """Say that some answers are objects and cannot be compared. Empty if there are none."""
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
@@ -419,15 +416,15 @@ def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int)
 
 
 def _asks_yes_or_no(question: str) -> bool:
-    """Return whether a question is answered with yes or no, or true or false. Return True for an empty question."""
+    """Return whether the answer to a question is yes or no, or true or false. For an empty question, it is."""
     return not question or asks_whether(question) or asks_true_or_false(question)
 
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
-    """Return the labels (such as *late_delivery*) in a column that has only labels, if no question mentions any of
-    them.
+    """Return the labels in a column, such as *late_delivery*, if no question mentions any of them.
 
-    Return none if the column has fewer than 3 answers or more than 20 labels, or if no label contains an underscore.
+    There are none if the column has anything else, fewer than 3 answers or more than 20 labels, or no label has an
+    underscore.
     """
     texts = [
         (answer.truth, cell.question)
@@ -447,7 +444,7 @@ def _are(count: int, noun: str) -> str:
 
 
 def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:
-    """Return the first three cells at `places`, each cut to 60 characters, and how many more there are."""
+    """Return the first three cells at `places`, up to 60 characters each, and how many more there are."""
     shown = [
         f"{shorten(cell_text(cells[at].value), _LONGEST)!r}{f' ({cells[at].place})' if cells[at].place else ''}"
         for at in places[:_EXAMPLES]

@@ -1,4 +1,4 @@
-"""Converts cells with JSON values (strings, numbers, lists of messages or content parts) to strings."""
+"""Converting JSON values in cells (strings, numbers, lists of messages or content parts) to strings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from karenina_toolkit.files.json_values import has_lone_surrogate
 
 
 class NotText(ValueError):
-    """Raised when a value cannot be read as text. The message says what the value is."""
+    """Raised if a value cannot be read as text. The message says what it is."""
 
 
 def as_text(value: Any) -> str:
     """Return a string, number, boolean, list of messages or list of content parts as a string.
 
-    A float without a fractional part is written as an integer. Raises `NotText` for null, any other list or object,
-    images, lone surrogates, and numbers that are not finite.
+    A whole float is written as an integer. Raises `NotText` for null, other lists and objects, images, lone surrogates,
+    and numbers that are not finite.
     """
     if isinstance(value, str):
         if has_lone_surrogate(value):
@@ -39,16 +39,14 @@ def as_text(value: Any) -> str:
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return the items of a list as strings, or any other value as a list of one. Raises `NotText` as `as_text`
-    does.
-    """
+    """Return the items of a list as strings. Another value is a list of one. Raises `NotText` like `as_text`."""
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(item) for item in value]
     return [as_text(value)]
 
 
 def is_conversation(value: Any) -> bool:
-    """Return whether a value is a non-empty list of messages with `role` and `content`."""
+    """Return whether a value is a nonempty list of messages with `role` and `content`."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -60,7 +58,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def _is_parts(value: Any) -> bool:
-    """Return whether a value is a non-empty list of content parts, which are objects with a `type`."""
+    """Return whether a value is a nonempty list of content parts, which are objects with a `type`."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -69,9 +67,7 @@ def _is_parts(value: Any) -> bool:
 
 
 def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the texts in content parts, one per line, leaving out reasoning. Raises `NotText` for images and other
-    media.
-    """
+    """Return the texts in content parts, one per line and without reasoning. Raises `NotText` for media."""
     texts = []
     for part in parts:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):
@@ -82,7 +78,7 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return messages as text: a single message without its role, or several messages with their roles."""
+    """Return messages as text. If there are several, they have their roles."""
     shown = [(str(message["role"]), as_text(message["content"] or "")) for message in messages]
     if len(shown) == 1:
         return shown[0][1]
@@ -90,7 +86,7 @@ def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe(value: Any) -> str:
-    """Return a description of a value for use in messages: its type, and the first six keys of an object."""
+    """Describe a value for messages: its type, and the first six keys of an object."""
     if isinstance(value, Mapping):
         return f"an object with the keys {', '.join(map(str, list(value)[:6]))}" if value else "an empty object"
     if isinstance(value, list):

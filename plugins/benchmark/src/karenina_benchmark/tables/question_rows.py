@@ -1,4 +1,4 @@
-"""The questions in a table: the text of each question with context and options, the correct answer, and its row."""
+"""The questions in a table: the text with context and options, the correct answer, and the row."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ _ABOUT_A_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _MENTION: Final = 0.1
-"""If more than this share of the questions mention a text, the contexts become part of the questions."""
+"""If more than this share of the questions mention a text, contexts become part of the questions."""
 _SHARED: Final = 1.5
-"""If there are at least this many questions per context on average, the contexts become part of the questions."""
+"""If there are at least this many questions per context, contexts become part of the questions."""
 _FEWEST_WORDS: Final = 4
-"""A context with fewer words than this is a name or a topic, not a text."""
+"""A context with fewer words is a name or topic."""
 _PLACES: Final = {"index": "index", "idx": "index", "number": "number"}
-"""Suffixes of column names that say whether the positions of options are counted from 0 or from 1."""
+"""Suffixes of column names that say whether options are counted from 0 or from 1."""
 _ENTITY: Final = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{1,6}|#x[0-9a-fA-F]{1,5});")
 ALIASES: Final = ("text", "aliases", "value", "answer")
-"""The keys under which an object contains a right answer, or a list of alternative right answers."""
+"""The keys under which an object contains a right answer, or alternatives to it."""
 _TEXT_KEYS: Final = ("contexts", "sentences", "evidence_text", "text", "page_content", "content")
 """The keys under which an object contains its text."""
 _EXPECTED: Final = ("expected", "gold", "groundtruth", "reference", "target")
@@ -76,8 +76,7 @@ class QuestionRow:
 
     `text` is what a model is asked: the question's own text, `asked`, after its context and before its options. `truth`
     is the cell with the correct answer as it is in the file (a string, a number, a boolean, a list, ...), or None if it
-    is empty. `options` contains the options, keyed by letter. `right` contains the letters of the correct options, and
-    is empty if there are no options or `truth` does not name one.
+    is empty. `options` contains the options by letter, and `right` the letters of the right ones, if `truth` names any.
     """
 
     row: Row
@@ -88,10 +87,9 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the correct answer as a string.
+        """Return the correct answer as a string, if there is one.
 
-        For a multiple-choice question, return the correct options with their letters. Returns None if there is no
-        correct answer.
+        For a multiple-choice question, these are the right options with their letters.
         """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
@@ -102,10 +100,10 @@ class QuestionRow:
 
 @dataclass
 class QuestionRows:
-    """The questions in a table, the roles of its columns, and messages about how the table was read.
+    """The questions in a table, the roles of its columns, and messages about how it was read.
 
-    `notes` says how columns were interpreted. `warnings` names probable mistakes and how to fix them. `blanks` contains
-    the rows without a question.
+    `notes` says how columns were understood, and `warnings` names probable mistakes and how to fix them. `blanks`
+    contains the rows without a question.
     """
 
     roles: Roles
@@ -114,7 +112,7 @@ class QuestionRows:
     warnings: list[str] = field(default_factory=list)
     blanks: list[Row] = field(default_factory=list)
     unreadable: list[tuple[Row, str]] = field(default_factory=list)
-    """Rows that cannot be read, with the reason: messages with images or other media, or cells with formula errors."""
+    """Rows that cannot be read, with the reason: images or other media, or formula errors."""
     unused: list[str] = field(default_factory=list)
     joined: bool = False
     """Whether the contexts are part of the questions."""
@@ -129,7 +127,7 @@ class QuestionRows:
 
 
 def name_columns(columns: Sequence[str]) -> str:
-    """Return the names of columns for use in a message: the first 30, and how many more there are."""
+    """Return the names of columns for a message: the first 30, and how many more there are."""
     more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
     return ", ".join(map(repr, columns[:_MOST_NAMED])) + more
 
@@ -140,10 +138,7 @@ def cell_text(cell: Any) -> str:
 
 
 def _question_text(cell: Any) -> str:
-    """Return the text of a question, which may consist of messages.
-
-    Raises `NotText` if these contain more than text.
-    """
+    """Return the text of a question, which may consist of messages. Raises `NotText` for anything but text."""
     return as_text(cell) if is_conversation(cell) else cell_text(cell)
 
 
@@ -155,11 +150,11 @@ def _is_nested(cell: Any) -> bool:
 def make_question_rows(
     rows: Sequence[Row], roles: Roles, *, choice_by: str | None = None, option: str = "--columns"
 ) -> QuestionRows:
-    """Make questions from rows. `option` is the command-line option that maps columns, named in messages.
+    """Make questions from rows. `option` is the command-line option for mapping columns, for messages.
 
-    `roles.columns[QUESTION]` may be a string with column names in braces. `choice_by` is the same as for
-    `find_right_options`; if the correct options cannot be found, the result has a `problem`. Rows without a question,
-    and rows that cannot be read, are only listed in `blanks` and `unreadable`.
+    `roles.columns[QUESTION]` may be a string with column names in braces. For `choice_by`, see `find_right_options`; if
+    the right options cannot be found, the result has a `problem`. Rows without a question, and those that cannot be
+    read, are only listed in `blanks` and `unreadable`.
     """
     done = QuestionRows(roles)
     question = roles.columns[QUESTION]
@@ -204,10 +199,10 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a correct answer, with objects replaced by the answers in them, or None if the cell is empty.
+    """Return the cell of a correct answer, with the answers in place of objects. None if it is empty.
 
-    Different answers in an object become one list if it has a list of aliases; otherwise, the first is used. An object
-    with none of the keys in `ALIASES` is returned unchanged.
+    If an object has a list of aliases, its different answers become a list. Otherwise, the first is used. An object
+    with none of the keys in `ALIASES` is unchanged.
     """
     if isinstance(cell, float) and isnan(cell):
         return None
@@ -226,14 +221,14 @@ def plain_truth(cell: Any) -> Any:
 
 
 def has_alternatives(cell: Any) -> bool:
-    """Return whether a cell is an object with a list of alternative correct answers."""
+    """Return whether a cell is an object with a list of alternative answers."""
     return isinstance(cell, Mapping) and any(isinstance(cell.get(key), list) for key in ALIASES)
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the unused columns, including all contexts except the first.
+    """Return the unused columns, including all contexts but the first.
 
-    Columns that are named in the question's `template` are left out, because they are used there.
+    Columns named in the question's `template` are left out, because they are used there.
     """
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
@@ -241,19 +236,19 @@ def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> li
 
 
 def join_context(question: str, context: str) -> str:
-    """Return the context followed by the question, or only the question if it already contains the context."""
+    """Put the context before the question, unless the question already contains it."""
     return f"{context}\n\n{question}" if context and context not in question else question
 
 
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
-    r"""Replace each `{name}` in a string with the cell of that column (or that role's column), and `\n` with a newline.
+    r"""Replace each `{name}` by the cell of that column (or that role's column), and `\n` by a newline.
 
-    Return None if the row has no value for one or more of the names.
+    Returns None if the row has no value for one of them.
     """
     empty = False
 
     def cell_of(match: re.Match[str]) -> str:
-        """Return the text of the cell named by a placeholder, or set `empty` if there is none."""
+        """Return the cell named by a placeholder, or set `empty` if it has no value."""
         nonlocal empty
         name = match[1].strip()
         column = find_column(values, name) or (roles.get(name) if roles is not None else None)
@@ -271,10 +266,10 @@ def names_in(template: str) -> list[str]:
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context. The items of a list (even one written as text) are separated by blank lines.
+    """Return the text of a context. The items of a list, also one written as text, are separated by blank lines.
 
-    Of an object, only the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these.
-    `depth` is the number of enclosing lists and objects; lists and objects inside more than eight others are left out.
+    Of an object, the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these. `depth` is
+    the number of lists and objects around it; anything deeper than eight is left out.
     """
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
@@ -291,7 +286,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
 
 
 def _options_of(row: Row, roles: Roles) -> Options:
-    """Return the options of a row, keyed by letter, or no options if there are fewer than two."""
+    """Return the options of a row by letter. There must be at least two."""
     if roles.options:
         cells = {letter: row.values.get(column) for letter, column in roles.options.items()}
         texts = {letter: cell_text(cell).strip() for letter, cell in cells.items() if cell is not None and cell != ""}
@@ -305,7 +300,7 @@ def _options_of(row: Row, roles: Roles) -> Options:
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
     """Return whether the questions in a table need their contexts.
 
-    They do if a question has several contexts, many questions share a context, or many questions mention a text.
+    They do if a question has several, many questions share one, or many questions mention a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
@@ -324,7 +319,7 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
 def _with_right_options(
     rows: list[QuestionRow], roles: Roles, choice_by: str | None, done: QuestionRows
 ) -> list[QuestionRow]:
-    """Return the rows with options added to their texts and the letters of the correct options set.
+    """Add options to the texts of the rows, and set the letters of the right ones.
 
     How they were found is recorded in `done`, with a warning about answers that are none of the options.
     """
@@ -349,7 +344,7 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
-    """Add notes about how columns were interpreted, and warnings about columns that may have a different meaning."""
+    """Add notes about how columns were understood, and warnings about those that may mean something else."""
     roles = done.roles
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)

@@ -1,4 +1,4 @@
-"""Determines from a question's wording what it asks for: yes or no, a number and its unit, a name, or an option."""
+"""What a question asks for, by its wording: yes or no, a number and its unit, a name, or an option."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _AFTER_UNIT: Final = re.compile(
 )
 _SENTENCES: Final = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]?")
 _OTHER_WORDS: Final = frozenset(("in", "us", "won"))
-"""Words that are spelled like units, but are hardly ever units in a question."""
+"""Words that are spelled like units, but rarely are in a question."""
 _MONEY: Final = re.compile(r"£|\b(?:costs?|priced?|pays?|paid|spend|spent|earns?|salary|money)\b", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"\b(?:what|which) (?:percentage|percent)\b|\bhow many percent\b", re.IGNORECASE)
 _MARKED: Final = re.compile(r"(?:^|(?<=[\s(,;]))\(?([A-Z](?=[.):]\s)|[1-9][0-9]?(?=[.):]\s)|[a-z](?=\)\s))")
 
 
 def asks_whether(question: str) -> bool:
-    """Return whether a question is answered with yes or no, that is, contains *whether* or starts with a verb."""
+    """Return whether the answer to a question is yes or no: it contains *whether* or starts with a verb."""
     return _WHETHER.search(question.strip()) is not None
 
 
@@ -72,17 +72,14 @@ def asks_an_amount(question: str) -> bool:
 
 
 def asks_a_name(question: str) -> bool:
-    """Return whether a question asks for a person, a code or a name.
-
-    The answer is then never a number, even if numeric.
-    """
+    """Return whether a question asks for a person, a code or a name. The answer is then never a number."""
     return _NAME.search(question) is not None and not asks_an_amount(question)
 
 
 def asked_unit(question: str) -> str | None:
-    """Return the unit that a question asks for (*km* in "How long is it in km?").
+    """Return the unit that a question asks for, such as *km* in "How long is it in km?".
 
-    Returns None if the question has no unit, several units, or an ambiguous unit.
+    Returns None if there is none, or if it is not clear.
     """
     asking = _asking_part(question)
     if _PERCENT.search(asking):
@@ -105,31 +102,29 @@ def asked_unit(question: str) -> str | None:
 
 
 def _asking_part(question: str) -> str:
-    """Return the sentences with a question mark or in brackets,
-    or the whole text if no sentence has a question mark.
-    """
+    """Return the sentences with a question mark or in brackets. Without a question mark, this is all of the text."""
     asking = [part for part in _SENTENCES.findall(question) if part.endswith("?") or part.lstrip().startswith("(")]
     return " ".join(asking) if any(part.endswith("?") for part in asking) else question
 
 
 def _is_certain(unit: str, question: str) -> bool:
-    """Return whether a unit is unambiguous in this question: *pounds* may be money."""
+    """Return whether a unit is clear in this question. *Pounds* may be money."""
     return find_unit(unit) != "lb" or not _MONEY.search(question)
 
 
 def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
-    """Return the longest unit at the start of `words`, or None if there is none.
+    """Return the longest unit at the start of `words`, if there is one.
 
-    Single letters are accepted as units only if `letters` is true.
+    Single letters count only with `letters`.
     """
     names = (" ".join(words[:size]) for size in range(min(len(words), 4), 0, -1))
     return next((name for name in names if find_unit(name) is not None and _may_be_unit(name, letters)), None)
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
-    """Return whether a unit's name is probably used as a unit rather than as a word, a letter or an abbreviation.
+    """Return whether a name is probably a unit here rather than a word, a letter or an abbreviation.
 
-    A single letter is accepted only if `letters` is true.
+    Single letters count only with `letters`.
     """
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
@@ -137,10 +132,9 @@ def _may_be_unit(name: str, letters: bool) -> bool:
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the labels of the options in a question's text, such as *A) iron B) gold*, or an empty tuple if there are
-    none.
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*.
 
-    There must be at least two labels without a gap, starting at A or 1. Letters are returned in upper case.
+    There must be at least two without a gap, starting at A or 1. Letters are returned in upper case.
     """
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):

@@ -1,4 +1,4 @@
-"""The answer templates for the rows of a table, declared according to the kinds of the correct answers."""
+"""The answer templates for the rows of a table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 
 @dataclass
 class RowTemplates:
-    """The declared fields for each row of a table, or None for a row that has no comparable correct answer.
+    """The declared fields for each row, or None for rows without a correct answer that can be compared.
 
-    `notes` says which kinds of answers were found, and `warnings` names probable mistakes. `refused` says why sentences
-    are not compared, and `objects` says why objects are not compared; they are empty if there are none. `types` is the
-    column that contains the answer types, if there is one.
+    `notes` says which kinds of answers were found, and `warnings` names probable mistakes. `refused` and `objects` say
+    why sentences and objects are not compared; they are empty if there are none. `types` is the column with the answer
+    types, if any.
     """
 
     fields: list[dict[str, Any] | None]
@@ -34,9 +34,7 @@ class RowTemplates:
     types: str | None = None
 
     def _add(self, name: str, declared: DeclaredAnswers) -> None:
-        """Add the messages about the column `name`. Only the first refusal of sentences, and the first of objects, is
-        kept.
-        """
+        """Add the messages about the column `name`. Only the first refusals of sentences and objects are kept."""
         self.notes += [f"{name}: {note}" for note in declared.notes]
         self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
         if declared.refused:
@@ -48,12 +46,12 @@ class RowTemplates:
 def declare_rows(
     table: QuestionRows, rows: Sequence[QuestionRow] | None = None, *, exact: bool = False, any_of: bool | None = None
 ) -> RowTemplates:
-    """Declare templates for `rows`, by default for all rows of the table.
+    """Declare templates for `rows`. By default, these are all rows of the table.
 
-    For questions with options, the letters of the correct options are compared; for others, each correct answer is
-    compared according to its kind. With `exact`, sentences are compared word for word. `any_of` says whether each item
-    of a list is a correct answer by itself; by default, this depends on the column's name and on the cells. Raises
-    `WrongTypeError` if an answer does not have the type named in its row.
+    For questions with options, the letters of the right ones are compared; for others, each correct answer according to
+    its kind. With `exact`, sentences are compared word for word. `any_of` says whether each item of a list is a correct
+    answer by itself; by default, this depends on the column's name and cells. Raises `WrongTypeError` if an answer does
+    not have the type named in its row.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
@@ -83,9 +81,9 @@ def _declare_column(
 ) -> None:
     """Add the field for a column of answers to the rows.
 
-    `name` is the field's name if there are several columns of answers, and otherwise None; rows with options then get a
-    field for the letters of the options instead. `exact` and `any_of` are the same as for `declare_rows`. If a sentence
-    or an object in a row cannot be compared, the row loses all its fields.
+    `name` is the name of the field if there are several such columns, otherwise None, and rows with options get a field
+    for their letters. For `exact` and `any_of`, see `declare_rows`. If a sentence or object cannot be compared, its row
+    loses all fields.
     """
     places = [at for at, row in enumerate(rows) if name is not None or not row.right]
     cells = [  # for one of several answers, its name says what is asked for
@@ -120,16 +118,14 @@ def _declare_column(
 
 
 def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Return the declared field for a question with options. With `several`, its value is a list of letters;
-    otherwise, it is the first letter in `right`.
-    """
+    """Declare the field for a question with options: a list of letters if `several`, otherwise the first of `right`."""
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
     return {"type": {"literal": list(letters)}, "description": _OPTION, "ground_truth": right[0]}
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the unused column that is named like a type and contains only answer types, or None if there is none."""
+    """Return the unused column that is named like a type and only contains answer types, if there is one."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue
@@ -140,5 +136,5 @@ def _find_types(table: QuestionRows) -> str | None:
 
 
 def _text_of(value: object) -> str | None:
-    """Return a cell as a string without surrounding spaces, or None if the cell is empty."""
+    """Return a cell as a stripped string, or None if it is empty."""
     return None if value is None or not str(value).strip() else str(value).strip()

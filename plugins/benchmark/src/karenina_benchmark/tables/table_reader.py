@@ -1,7 +1,7 @@
-"""Reads the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document that contains rows.
+"""Reading the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document with rows.
 
-`karenina run`, `check`, `draft`, `judge` and `import` all use this reader. `find_header_problem` detects tables whose
-first row is not a header, but data, or text above the header.
+`karenina run`, `check`, `draft`, `judge` and `import` all use this. `find_header_problem` detects tables whose first
+row is not a header, but data or a title.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ZIP: Final = b"PK\x03\x04"
 _OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MOST_SHEETS: Final = 8
 _LOOKED_AT: Final = 20
-"""The number of rows at a path in a JSON document that are checked for a question."""
+"""How many rows at a path in a JSON document to check for a question."""
 _ROWS_EXAMINED: Final = 9
 """The number of rows below the first one that are examined."""
 _PATH_CELL: Final = re.compile(r"(?:[\w.~-]*[/\\])+[^/\\]*\.\w{1,5}")
@@ -56,12 +56,12 @@ _LONGEST_SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a file: its values, keyed by column, and its location.
+    """A row of a file: its values by column, and its place.
 
-    `line` is the line of the file (or the row of the sheet) where the row ends. `place` is the row's location in words,
-    such as `data.0.qas.1` in a JSON document; it is empty if the line is the location (`where`). `problem` says why the
-    row cannot be read, and `cure` how to correct it; such a row has no values.
-    `is_short` is True for a CSV row with fewer cells than the header.
+    `line` is the line of the file (or the row of the sheet) where the row ends. `place` is in words, such as
+    `data.0.qas.1` in a JSON document, and empty if the line is the place (`where`). `problem` says why the row cannot
+    be read, and `cure` how to fix it; such a row has no values. `is_short` is true for a CSV row with fewer cells than
+    the header.
     """
 
     line: int
@@ -78,10 +78,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows and the columns of a file, in order.
+    """The rows and columns of a file, in order.
 
-    `notes` says what was detected while reading, such as the encoding. `warnings` says what may be wrong in the file.
-    `problems` contains the errors in rows that cannot be read; these are not in `rows`.
+    `notes` says what was detected, such as the encoding, and `warnings` what may be wrong. `problems` contains the
+    errors in rows that cannot be read, which are not in `rows`.
     """
 
     file: Path
@@ -96,8 +96,7 @@ class Table:
 class TableRows(Iterator[Row]):
     """Iterates over the rows of an open file. `columns` is empty for JSON, where each row has its own keys.
 
-    `notes` is complete once the first row has been read. Iteration raises `BenchmarkFileError` if a row cannot be
-    read.
+    `notes` is complete after the first row. Iterating raises `BenchmarkFileError` if a row cannot be read.
     """
 
     file: Path
@@ -107,7 +106,7 @@ class TableRows(Iterator[Row]):
     warnings: tuple[str, ...] = ()
 
     def __next__(self) -> Row:
-        """Return the next row. Raises `BenchmarkFileError` if the row cannot be read."""
+        """Return the next row. Raises `BenchmarkFileError` if it cannot be read."""
         try:
             return next(self._rows)
         except FileError as error:
@@ -125,16 +124,15 @@ def open_rows(
     keep_problems: bool = False,
     package: str = "karenina-benchmark",
 ) -> TableRows:
-    """Open a file of rows; see `karenina_toolkit.files.read_records` for the rules and the arguments.
+    """Open a file of rows. For the rules and arguments, see `karenina_toolkit.files.read_records`.
 
-    Without `encoding`, UTF-8, cp1252 and UTF-16 are detected. Without `rows`, the rows of a JSON document are the only
-    list in it whose items have a question. Rows in a JSON document also contain the scalars of the enclosing objects,
-    and the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601
-    format.
+    By default, UTF-8, cp1252 and UTF-16 are detected. Without `rows`, the rows of a JSON document are the only list in
+    it whose items have a question. They also contain the scalars of the objects around them, and the key of a row as
+    `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
 
     With `keep_problems`, a line that cannot be read is a row with a `problem`, and strings in a JSON document may
-    contain lone surrogates. YAML is read in the same way as JSON, but only if it is specified as `suffix`. Raises
-    `BenchmarkFileError` if the file cannot be opened, or if an option does not fit its type.
+    contain lone surrogates. YAML is read like JSON, but only if `suffix` says so. Raises `BenchmarkFileError` if the
+    file cannot be opened, or if an option does not fit it.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -176,7 +174,7 @@ def open_rows(
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, and for a text file with this suffix.
+    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with it.
 
     A file that cannot be opened is not an error here.
     """
@@ -210,10 +208,10 @@ def read_rows(
     max_bytes: int | None = None,
     keep_problems: bool = False,
 ) -> Table:
-    """Read all rows of a file. The arguments are the same as for `open_rows`, except that with `keep_problems`, rows
-    that cannot be read are among the table's `problems`.
+    """Read all rows of a file. The arguments are the same as for `open_rows`.
 
-    Raises a single `BenchmarkFileError` with all errors if the file or a row cannot be read, or if there are no rows.
+    With `keep_problems`, rows that cannot be read are in the table's `problems`. Raises a single `BenchmarkFileError`
+    with all errors if the file or a row cannot be read, or if there are no rows.
     """
     in_lines = Path(path).suffix.lower() != _JSON
     opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes, keep_problems=in_lines)
@@ -247,7 +245,7 @@ def read_rows(
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
     """Yield the records as rows, and close the file at the end.
 
-    With `keep_problems`, invalid records also become rows.
+    With `keep_problems`, invalid records become rows too.
     """
     with records:
         classes = _read_classes(records.metadata)
@@ -275,9 +273,9 @@ def _read_document(
     *,
     surrogates: bool,
 ) -> Iterator[Row]:
-    """Yield the rows of a JSON or YAML document.
+    """Yield the rows of a JSON or YAML document. It is read when the first row is requested.
 
-    Reading starts when the first row is requested, and adds what was detected to `notes`.
+    What was detected is added to `notes`.
     """
     if ending == _JSON:
         data = bounded_files.read_bytes(path, max_bytes=max_bytes)
@@ -294,9 +292,9 @@ def _read_document(
 
 
 def find_rows(document: Any, path: Path) -> str | None:
-    """Return the path to the list in a JSON document whose rows have a question, or None if the document is a list.
+    """Return the path to the list in a JSON document whose rows have a question, or None for a list.
 
-    Raises `FileError`, listing the paths to choose from, if there is no such list or there are several.
+    Raises `FileError`, listing the possible paths, unless there is exactly one.
     """
     if isinstance(document, list):
         return None
@@ -319,9 +317,7 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
-    """Return whether all of the first 20 rows at a path in a document have a question. Return False for an invalid
-    path.
-    """
+    """Return whether the first 20 rows at a path in a document have questions. False for an invalid path."""
     try:
         values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
@@ -330,7 +326,7 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
 
 
 def _row_of(record: Record) -> Row:
-    """Return a record of a document as a row, with the scalars around it, and with its key as `id` if it has no id.
+    """Convert a record of a document to a row, with the scalars around it and its key as `id`.
 
     A record that is not an object becomes a row with a `problem`.
     """
@@ -345,7 +341,7 @@ def _row_of(record: Record) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return an Excel or Parquet cell as a JSON value. Bytes become a string that says how many there are."""
+    """Return an Excel or Parquet cell as a JSON value. Bytes become a string with their number."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -356,9 +352,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
-    """Return the class names that the `datasets` library writes in a file's metadata,
-    or an empty dict if there are none.
-    """
+    """Return the class names that the `datasets` library puts in a file's metadata, if any."""
     try:
         description = json.loads(metadata.get(b"huggingface", b"{}"))
     except (ValueError, RecursionError):
@@ -369,7 +363,7 @@ def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
 
 
 def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the class names for each column that contains class numbers, given the types of all columns."""
+    """Return the class names for each column of class numbers, given the types of all columns."""
     return {
         name: kind["names"]
         for name, kind in types.items()
@@ -378,25 +372,22 @@ def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return the values of a row with class numbers replaced by class names."""
+    """Replace class numbers in the values of a row by names."""
     return {key: _class_name(value, classes[key]) if key in classes else value for key, value in values.items()}
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:
-    """Return the name of a class, given its number.
-
-    Any value that is not the number of a class is returned unchanged.
-    """
+    """Return the name of a class. A value that is not the number of a class is unchanged."""
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
 
 
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return why the first row of a table is not a header, and how to fix this, or None if the row may be a header.
+    """Return why the first row of a table is not a header and how to fix it, or None if it may be one.
 
-    A row with a column name for the question is always a header. Other rows are not a header if one of the next rows
-    contains such a name, if one of their cells occurs in the rows below, or if a cell is a number, a path or a question
-    like the cells below it.
+    A row with a column name for the question is always a header. Any other is not if one of the next rows has such a
+    name, if one of its cells occurs in the rows below, or if a cell is a number, a path or a question like those below
+    it.
     """
     if find_role(columns, QUESTION) is not None:
         return None
@@ -414,7 +405,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a cell in the first row looks like `cells`, the cells below it as strings."""
+    """Return whether a cell in the first row looks like the `cells` below it."""
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS
