@@ -1,7 +1,7 @@
 """The `karenina` command.
 
-Results are printed to standard output, and progress, warnings and errors to standard error. The exit codes are defined
-in `karenina_terminal.screen`.
+Results go to standard output, and progress, warnings and errors to standard error. For exit codes, see
+`karenina_terminal.screen`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command with this process's arguments and exit with its exit code, which is always 130 after Ctrl-C."""
+    """Run the command with the arguments of this process and exit. After Ctrl-C, the exit code is always 130."""
     try:
         _run()
     except KeyboardInterrupt:
@@ -27,10 +27,9 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command or print shell completions. All imports are local, so that Ctrl-C is handled before they start.
+    """Run the command, or print shell completions. Imports are local, so that Ctrl-C is handled first.
 
-    Any exception other than an exit prints a traceback and exits with 70. If output could not be written, see
-    `exit_for`.
+    An unexpected exception prints a traceback and exits with 70. If output could not be written, see `exit_for`.
     """
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
@@ -68,8 +67,9 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Make Ctrl-C exit the process without an exception. Return False if SIGINT has another handler or is ignored, or
-    if this is not the main thread.
+    """Make Ctrl-C end the process without an exception.
+
+    Returns False if SIGINT has another handler or is ignored, or if this is not the main thread.
     """
     import signal
 
@@ -85,13 +85,13 @@ def _end_at_once_on_interrupt() -> bool:
 def _raise_on_interrupt() -> None:
     """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up.
 
-    If Python cannot raise the exception, as in a destructor, Ctrl-C ends the process at once.
+    Where Python cannot raise it, as in a destructor, Ctrl-C ends the process at once.
     """
     import signal
     import sys
 
     def report(unraisable: sys.UnraisableHookArgs) -> None:
-        """End the process on a `KeyboardInterrupt` that Python cannot raise, and report other exceptions as usual."""
+        """End the process on a `KeyboardInterrupt` that Python cannot raise. Report other exceptions as usual."""
         if unraisable.exc_type is KeyboardInterrupt:  # raised in a destructor or a callback, where it would be lost
             _end_at_once()
         usual(unraisable)
@@ -103,8 +103,7 @@ def _raise_on_interrupt() -> None:
 def _ignore_interrupt() -> None:
     """Ignore Ctrl-C at exit.
 
-    The interpreter is about to restore the system's signal handler, which would end the process without the correct
-    exit code.
+    The interpreter is about to restore the system's handler, which would end the process with the wrong exit code.
     """
     import signal
 
@@ -112,7 +111,7 @@ def _ignore_interrupt() -> None:
 
 
 def _end_at_once() -> None:
-    """End the process with the exit code for Ctrl-C, without cleaning up or flushing output."""
+    """End the process with the exit code for Ctrl-C, without cleaning up or flushing."""
     import os
 
     os._exit(_INTERRUPTED)

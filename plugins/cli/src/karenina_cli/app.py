@@ -1,4 +1,4 @@
-"""The Typer application: global options, built-in commands, and plugin commands."""
+"""The Typer application: global options, and the commands of this package and of plugins."""
 
 from __future__ import annotations
 
@@ -87,28 +87,28 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Repair a damaged journal: keep what can be read.",
     ),
 }
-"""The built-in commands: module and object in this package, and summary (the first line of the command's help)."""
+"""The built-in commands: module and object in this package, and the first line of the help."""
 
 
 def build_app() -> typer.Typer:
-    """Return the Typer application used by `build_command` to create the command."""
+    """Return the Typer application from which `build_command` makes the command."""
     return _build()[0]
 
 
 def build_command() -> Callable[..., object]:
-    """Return the command as a function that reads the process's arguments.
+    """Return the command as a function that reads the arguments of the process.
 
     Plugins that may add commands are loaded. SDKs, HTTP clients and the modules of built-in commands are imported only
-    when a command needs them. If a plugin command cannot be built, all plugin commands are left out with a warning.
+    when they are needed. If a plugin command cannot be built, all plugin commands are left out with a warning.
     """
     return _build()[1]
 
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
-    """Return the Typer application and its command, including the plugins' commands.
+    """Return the Typer application and its command, with the commands of plugins.
 
-    A plugin command with the same name as a built-in command is left out with a warning. If any command cannot be
-    built, all plugin commands are left out.
+    A plugin command with the name of a built-in one is left out with a warning. If a command cannot be built, all
+    plugin commands are left out.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
@@ -144,21 +144,21 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
 
 
 def _name(command: CommandInfo) -> str | None:
-    """Return the command's name, derived from its function if it has none, as in Typer."""
+    """Return the name of a command. As in Typer, it defaults to that of the function."""
     if command.name is not None or command.callback is None:
         return command.name
     return command.callback.__name__.lower().replace("_", "-")
 
 
 _owners: Final[dict[str | None, str]] = {}
-"""The distribution and version that each plugin command comes from."""
+"""The distribution and version of each plugin command."""
 
 
 class _Commands(WholeSummaries):
-    """The group of commands. The error for an unknown command names any plugins that could not be loaded."""
+    """The group of commands. For an unknown command, it names plugins that could not be loaded."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Execute the command, adding the plugin's name to unexpected errors in a plugin command."""
+        """Run the command. Unexpected errors in a plugin command name the plugin."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -168,7 +168,7 @@ class _Commands(WholeSummaries):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command named by the arguments. Raises click's `UsageError` if the command is unknown."""
+        """Return the command that the arguments name. Raises click's `UsageError` if it is unknown."""
         name = args[0] if args else ""
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
@@ -182,7 +182,7 @@ class _Commands(WholeSummaries):
 
 
 def _core_app() -> typer.Typer:
-    """Return the Typer application with the global options and the built-in commands, which are not yet imported."""
+    """Return the Typer application with the global options and built-in commands, without importing these."""
     app = typer.Typer(
         name="karenina",
         cls=_Commands,
@@ -225,20 +225,20 @@ def _global_options(
 
 
 class _CleanFormatter(logging.Formatter):
-    """A log formatter for terminals that replaces control characters in messages with visible ones."""
+    """A log formatter for terminals, which makes control characters visible."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the text of a log record, with control characters replaced by visible ones."""
+        """Format a log record, making control characters visible."""
         from karenina_toolkit.printable import clean
 
         return clean(super().format(record))
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send Karenina's log to standard error only, in more detail the higher `verbose` is (0 to 2).
+    """Send Karenina's log to standard error only, with more detail for `verbose` 1 and 2.
 
-    Two kinds of messages are dropped: messages that commands also print as errors, and, without `-v`, messages about
-    single items, which are also in the results.
+    Messages that commands also print as errors are dropped, and without `-v`, so are messages about single items, which
+    are in the results.
     """
     from rich.logging import RichHandler
 

@@ -21,7 +21,7 @@ logger = logging.getLogger("karenina")
 
 
 class Demo(Protocol):
-    """A demo: questions, and two local models, one answering and one judging, that need no API key.
+    """A demo: questions, and two local models that answer and judge them without an API key.
 
     `answering` and `judge` are the names of the default models.
     """
@@ -30,32 +30,32 @@ class Demo(Protocol):
     judge: str
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download missing models, describing each with `note`. Raises `KareninaError` if a download fails."""
+        """Download missing models, describing each with `note`. Raises `KareninaError` if this fails."""
 
     def questions(self) -> AbstractContextManager[Path]:
-        """Return a context manager that provides the path to the benchmark file."""
+        """Return a context manager that yields the path of the benchmark file."""
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
         """Return the configuration for a run with these models."""
 
     def recorded_config(self) -> Mapping[str, Any]:
-        """Return the configuration for a run of recorded replies of the default models, which needs no model.
+        """Return the configuration for running with recorded replies of the default models.
 
-        Raises `KareninaError` if this demo has no recorded replies.
+        Raises `KareninaError` if there are none.
         """
 
     def agreement(self, judge: str) -> str:
-        """Return a sentence stating how often this judge agreed with people, or an empty string if that is unknown."""
+        """Say how often this judge agreed with people. Empty if that is not known."""
 
 
 @hookspec
 def karenina_commands(app: typer.Typer) -> None:
-    """Add commands to the `karenina` command. This hook is called once, before the arguments are read.
+    """Add commands to `karenina`. Called once, before the arguments are read.
 
     Use `karenina_terminal.lazy_commands.add_lazy_command` for a command whose module is imported only when it is
     called.
 
-    The hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
+    This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
     adapters.
     """
 
@@ -65,13 +65,13 @@ def karenina_commands(app: typer.Typer) -> None:
 def karenina_demos() -> Sequence[Demo]:
     """Return demos for `karenina demo`, which runs the first one.
 
-    The hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
+    This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
     adapters.
     """
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn about commands from stages and adapters, which are unavailable because neither is loaded at startup."""
+    """Warn about commands of stages and adapters. They do not work, because neither is loaded at startup."""
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for implementation in plugins.implementations(karenina_commands):
         if implementation.distribution not in others:

@@ -1,8 +1,7 @@
-"""Shell completion: the protocol between the shell's completion script and the command.
+"""Shell completion, called by the completion script of the shell.
 
 The scripts come from Typer (`karenina --show-completion`). They call the command with the command line in environment
-variables, and the command prints one completion per line. If an error occurs, it is hidden and no completions are
-printed.
+variables, and it prints one completion per line. After an error, nothing is printed.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from typing import Final
 
 VARIABLE: Final = "_KARENINA_COMPLETE"
 _BREAKS: Final = (":", "=", "@")
-"""The characters of bash's `COMP_WORDBREAKS` that occur in model specifications and settings."""
+"""The characters of bash's `COMP_WORDBREAKS` that occur in models and settings."""
 
 
 def is_completing() -> bool:
-    """Return whether this process was started by a shell to complete a command line."""
+    """Return whether a shell started this process to complete a command line."""
     return os.environ.get(VARIABLE, "").startswith("complete_")
 
 
 def complete(build: Callable[[], Callable[..., object]]) -> None:
-    """Print the completions for the command line in the environment variables. `build` returns the command.
+    """Print the completions for the command line in the environment. `build` returns the command.
 
-    Prints nothing if the command fails.
+    Prints nothing if this fails.
     """
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()
@@ -42,10 +41,10 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 
 
 def _join_divided_words() -> str:
-    """Join the words in the environment variables that bash has split at `:`, `=` and `@`.
+    """Join the words in the environment that bash has split at `:`, `=` and `@`.
 
-    Return the part of the current word that bash keeps. Bash replaces only the text after the last of these characters,
-    so completions are printed without that part.
+    Returns the start of the current word, which bash keeps. It only replaces the text after the last of these
+    characters, so completions are printed without that part.
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     current = int(os.environ.get("COMP_CWORD", "0"))

@@ -1,4 +1,4 @@
-"""The command's standard streams, with handling of closed streams, full disks and broken pipes."""
+"""The standard streams of the command, which may be closed or fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Output(io.FileIO):
     failure: OSError | None = None
 
     def write(self, data: Buffer, /) -> int:
-        """Write the data. An `OSError` is stored in `failure` and re-raised."""
+        """Write the data. An `OSError` is stored in `failure` and raised."""
         try:
             return super().write(data)
         except OSError as error:
@@ -29,10 +29,10 @@ class _Output(io.FileIO):
 
 
 class _ErrorOutput(io.FileIO):
-    """The standard error stream. Text that cannot be written is dropped, because it cannot be reported elsewhere."""
+    """Standard error. Text that cannot be written is dropped, since there is nowhere else to report it."""
 
     def write(self, data: Buffer, /) -> int:
-        """Write the data. If that fails, drop the data and report it as written. Only `BrokenPipeError` is raised."""
+        """Write the data, or drop it if that fails. Only `BrokenPipeError` is raised."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -45,11 +45,11 @@ _output: _Output | None = None
 
 
 def prepare_streams() -> None:
-    """Make the process's three standard streams usable, even if some are closed.
+    """Make the three standard streams usable, even if some are closed.
 
     Otherwise, the next file to be opened, such as the journal, would get the descriptor of a closed stream, and output
-    would be written to that file. If standard output or standard error is not a terminal, it is replaced with a stream
-    that handles failed writes. Characters that a stream's encoding lacks are written as escapes.
+    would be written there. If standard output or standard error is not a terminal, failed writes are handled.
+    Characters that the encoding of a stream lacks are written as escapes.
     """
     global _output
     for number in range(3):
@@ -68,12 +68,12 @@ def prepare_streams() -> None:
 
 
 def output_failure() -> OSError | None:
-    """Return the error that occurred when writing to standard output, or None if there was none."""
+    """Return the error from writing to standard output, if there was one."""
     return None if _output is None else _output.failure
 
 
 def flush_output() -> None:
-    """Flush the standard output. If that fails, exit as in `exit_for`."""
+    """Flush standard output. If that fails, exit as in `exit_for`."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -81,7 +81,7 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because standard output cannot be written, with 141 on a broken pipe, otherwise with a message and 70."""
+    """Exit because standard output cannot be written: with 141 for a broken pipe, otherwise with a message and 70."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit
     if isinstance(error, BrokenPipeError):
@@ -91,6 +91,6 @@ def exit_for(error: OSError) -> NoReturn:
 
 
 def _text(raw: io.FileIO, like: IO[str] | None, *, line_buffering: bool = False) -> io.TextIOWrapper:
-    """Return a text stream that writes to `raw` in the encoding of `like`, or in UTF-8 if `like` has none."""
+    """Return a text stream that writes to `raw` in the encoding of `like`, by default UTF-8."""
     encoding = getattr(like, "encoding", None) or "utf-8"
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=line_buffering)

@@ -28,7 +28,7 @@ _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked
 _EVERY: Final = 5.0
 """The number of seconds between two lines of progress."""
 _MANY: Final = 4
-"""Equal findings that occur more often than this, such as in the rows of a table, are printed only once."""
+"""Findings that occur more often than this, as in the rows of a table, are printed once."""
 
 
 @with_option_groups
@@ -86,7 +86,7 @@ def check(
 
 
 class _Progress:
-    """Progress on standard error, even outside a terminal: a line every few seconds if a check takes longer."""
+    """Progress on standard error, even outside a terminal: a line every few seconds."""
 
     def __init__(self, screen: Screen, file: Path) -> None:
         self._screen = screen
@@ -109,9 +109,9 @@ def _try_plans(
     configure: Callable[[BenchmarkContent], VerificationConfig],
     planned: Callable[[int, int], None],
 ) -> Iterator[Finding]:
-    """Yield an error for each distinct reason why no plan can be made. Yield nothing if no stage is installed.
+    """Yield an error for each reason why questions have no plan. Without any stages, there is nothing to try.
 
-    `planned` is called after each question, with the number of planned questions and the total number.
+    `planned` is called after each question, with the number of questions so far and in total.
     """
     from karenina_benchmark.checking import Finding
     from karenina_core.errors import KareninaError
@@ -139,15 +139,14 @@ def _try_plans(
 
 
 def _describe_plan_error(error: KareninaError) -> str:
-    """Return a message that no plan can be made, and why. The message of a `PlanError` already says so."""
+    """Say that there is no plan, and why. The message of a `PlanError` already does."""
     from karenina_core.plan import PlanError
 
     return str(error) if isinstance(error, PlanError) else f"cannot make a plan: {error}"
 
 
 def _print(screen: Screen, report: CheckReport) -> None:
-    """Print the findings and their counts. If a finding occurs more than `_MANY` times, print only the first, with
-    some of the other places.
+    """Print the findings and their counts. More than `_MANY` of the same are printed once, with some of their places.
     """
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:

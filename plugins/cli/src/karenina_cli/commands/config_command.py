@@ -1,4 +1,4 @@
-"""`karenina config`: print configuration names with their types, defaults and meanings, and manage presets."""
+"""`karenina config`: print the settings with their types, defaults and meanings, and manage presets."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def config(
 
 
 def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
-    """Return a JSON Schema (draft 2020-12) for a configuration file containing the settings `owned`."""
+    """Return a JSON Schema (draft 2020-12) for a configuration file with these settings."""
     from pydantic import ConfigDict, create_model
 
     from karenina_benchmark.formats.file_schema import with_tables
@@ -114,7 +114,7 @@ def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
 
 
 def _json(setting: Setting) -> dict[str, Any]:
-    """Return a setting and the fields of its values as a JSON-compatible dict."""
+    """Convert a setting and the fields of its values to a JSON-compatible dict."""
     return {
         "name": setting.name,
         "owner": setting.owner,
@@ -128,9 +128,9 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values, keyed by their place in the file. Empty if the values have no fields.
+    """Return the fields of a setting's values by their place in the file. Empty if there are none.
 
-    For models, each adapter's `extra` fields are included.
+    For models, this includes the `extra` fields of each adapter.
     """
     model = nested_model(setting.info.annotation)
     if model is None:
@@ -144,7 +144,7 @@ def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
 
 
 def _print_nested(console: Console, setting: Setting) -> None:
-    """Print the fields of a setting's values, or nothing if they have none."""
+    """Print the fields of a setting's values, if there are any."""
     for title, fields in nested_fields(setting).items():
         console.print()
         print_wrapped(console, Text(clean(f"Fields of {title}:")))
@@ -152,7 +152,7 @@ def _print_nested(console: Console, setting: Setting) -> None:
 
 
 def _default(setting: Setting) -> Any:
-    """Return a setting's default as a JSON-compatible value. Values that JSON cannot represent become strings."""
+    """Return the default of a setting in JSON, with strings for values that JSON does not support."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(setting.default, fallback=str)
@@ -182,7 +182,7 @@ class Given:
         return bool(self.file or self.settings or self.answering or self.judges)
 
     def names(self) -> set[str]:
-        """Return the configuration names set by the options. Raises `ConfigError` if the file cannot be read."""
+        """Return the settings that the options set. Raises `ConfigError` if the file cannot be read."""
         from karenina_benchmark.config.config_files import read_config_values
 
         option_names = set(read_config_values(self.file)) if self.file is not None else set()
@@ -200,9 +200,9 @@ def check_action(name: str | None) -> None:
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
-    """Save, list or delete presets and print the result. `action` must be one of `ACTIONS`.
+    """Save, list or delete presets, and print the result. `action` must be one of `ACTIONS`.
 
-    Raises `typer.BadParameter` if the arguments do not fit the action, and `ConfigError` if the action fails.
+    Raises `typer.BadParameter` if the arguments do not fit, and `ConfigError` if the action fails.
     """
     if given and action != "save":
         raise typer.BadParameter(f"--config, --set, --answering and --judge have no effect on `config {action}`")
@@ -223,10 +223,10 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
 
 
 def _save(name: str, given: Given) -> Path:
-    """Save the options as a preset and return its file.
+    """Save the options as a preset, and return its file.
 
-    Raises `typer.BadParameter` if no options are set or an option is invalid, and `ConfigError` if a setting is invalid
-    or the preset cannot be saved.
+    Raises `typer.BadParameter` if there are no options or one is invalid, and `ConfigError` if a setting is invalid or
+    the preset cannot be saved.
     """
     from karenina_benchmark.config.presets import save_preset
     from karenina_cli.input.configuration import read_configuration
@@ -238,14 +238,14 @@ def _save(name: str, given: Given) -> Path:
 
 
 def _delete(name: str) -> Path:
-    """Delete a preset and return its file's path. Raises `ConfigError` if there is no such preset."""
+    """Delete a preset, and return the path of its file. Raises `ConfigError` if there is none."""
     from karenina_benchmark.config.presets import delete_preset
 
     return delete_preset(name)
 
 
 def _list(screen: Screen, as_json: bool) -> None:
-    """Print the presets with their settings or, for a preset that cannot be read, the reason."""
+    """Print the presets with their settings, or why they cannot be read."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_benchmark.config.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError

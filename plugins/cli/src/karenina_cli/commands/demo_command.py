@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OUTPUT: Final = Path("karenina-demo.results.jsonl")
 SILENCE: Final = 4.0
-"""Seconds without output after which a line states how far the run is."""
+"""Seconds without output until a line says how far the run is."""
 
 
 def demo(
@@ -85,7 +85,7 @@ def demo(
 
 
 def _offered(screen: Screen) -> Demo:
-    """Return the first demo offered by a plugin. Exits with an error if there is none."""
+    """Return the first demo of a plugin. Exits with an error if there is none."""
     from karenina_core.catalog import install_command
     from karenina_terminal.command_hook import command_plugins
 
@@ -99,7 +99,7 @@ def _offered(screen: Screen) -> Demo:
 
 
 class _Progress:
-    """An observer of a run of `items` that prints how far it is if no result has been printed for some seconds."""
+    """Prints how far a run of `items` is, if no result has been printed for some seconds."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -119,7 +119,7 @@ class _Progress:
         self._printed = time.monotonic()
 
     def print_line(self) -> None:
-        """Print the counts, unless something was printed a short time ago."""
+        """Print the counts, unless something was printed a moment ago."""
         now = time.monotonic()
         if now - self._printed >= SILENCE:
             self._printed = now
@@ -130,7 +130,7 @@ class _Progress:
 def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *, show: bool) -> VerificationResultSet:
     """Run the demo and return its results.
 
-    With `show`, each result is printed in full; otherwise, only its outcome is printed, to standard error.
+    With `show`, each result is printed in full. Otherwise, its outcome is printed to standard error.
     """
     from karenina_benchmark import Benchmark
     from karenina_cli.output.result_output import print_result
@@ -161,7 +161,7 @@ def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *,
 
 
 def _print_end(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
-    """Print the summary, the judge's agreement with people, and suggestions about what to do next."""
+    """Print the summary, how well the judge agrees with people, and what to do next."""
     from karenina_cli.output.summary_output import print_summary
 
     print_summary(screen.out, results)

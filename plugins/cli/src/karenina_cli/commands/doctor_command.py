@@ -1,6 +1,6 @@
 """`karenina doctor`: check the installation, the configuration, servers and journals.
 
-The checks do not call a model.
+No model is called.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 
 
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings on broken or blocked plugins, hooks without effect, and the number of loaded plugins."""
+    """Yield findings on broken or blocked plugins and hooks without effect, and the number of loaded plugins."""
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
     from karenina_toolkit.plugin_lookup import registered_adapters
@@ -132,9 +132,9 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings on unmet requirements of Karenina distributions and on distributions that are installed twice.
+    """Yield findings on missing requirements, and on distributions that are installed twice.
 
-    `found` replaces the installed distributions and must be in the order of `sys.path`.
+    `found` replaces the installed distributions, in the order of `sys.path`.
     """
     from karenina_core.plugins.discovery import canonical
     from karenina_toolkit.package_check.metadata import unmet_requirements
@@ -197,7 +197,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
-    """Open a connection to each configured server, without sending a request, and yield whether this succeeded.
+    """Open a connection to each configured server without sending a request, and yield whether this works.
 
     Servers behind a proxy are not tried.
     """
@@ -212,7 +212,7 @@ def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
 
 
 def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
-    """Yield a finding for each journal: whether it can be read, its progress, and whether it is in use."""
+    """Yield whether each journal can be read, its progress, and whether it is in use."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
 
@@ -232,9 +232,9 @@ def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
 
 
 def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iterator[Finding]:
-    """Run a check and yield the problems of any `KareninaError` that it raises.
+    """Run a check, and yield the problems of the `KareninaError` that it raises.
 
-    If it raises no error, yield `passed` as a finding, or nothing if `passed` is None.
+    If it raises none, yield `passed`, if given.
     """
     try:
         check()
@@ -252,7 +252,7 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
 
 
 def _check_server(address: str) -> Finding:
-    """Connect to a server and return the finding. A server behind a proxy is not tried and counts as passed."""
+    """Connect to a server, and return the finding. Servers behind a proxy are not tried and pass."""
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
@@ -270,7 +270,7 @@ def _check_server(address: str) -> Finding:
 
 
 def _concerns_karenina(name: str, distribution: Distribution) -> bool:
-    """Return whether a distribution is Karenina's own or a plugin for Karenina."""
+    """Return whether a distribution is Karenina's own or one of its plugins."""
     if name == "karenina" or name.startswith("karenina-"):
         return True
     return any(point.group.startswith("karenina.") for point in distribution.entry_points)

@@ -80,7 +80,7 @@ def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Return counts in the form of a line ending, such as `: 3 correct, 1 incorrect`, or "" if there are none."""
+    """Return counts as the end of a line, such as `: 3 correct, 1 incorrect`, or "" if there are none."""
     return ": " + ", ".join(f"{count} {name}" for name, count in counts.items()) if counts else ""
 
 
@@ -126,7 +126,7 @@ def repair(
 
 
 def _repair_json(report: RepairReport) -> dict[str, object]:
-    """Return the JSON-compatible dict that `repair` prints if `--json` is set."""
+    """Return what `repair` prints with `--json`."""
     return {
         "journal": str(report.journal),
         "repaired": str(report.repaired) if report.repaired is not None else None,

@@ -117,7 +117,7 @@ def judge(
 
 
 def _read_template(path: Path | None) -> str | None:
-    """Return the source of a template, or None if there is no path. Raises `ConfigError` if the file cannot be read."""
+    """Read the source of a template, if there is a path. Raises `ConfigError` if this fails."""
     if path is None:
         return None
     from karenina_core.errors import ConfigError
@@ -130,7 +130,8 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
-    """Return a benchmark file's global rubric, or None without a path. Raises `ConfigError` if there is no rubric.
+    """Read the global rubric of a benchmark file, if there is a path. Raises `ConfigError` if there is no rubric.
+
     With `trust_all`, the file may name files outside its folder.
     """
     if path is None:
@@ -149,9 +150,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(setup: ConfigOptions, screen: Screen) -> dict[str, Any]:
-    """Return the explicitly set settings without `answering_models`. If it was set, print a note that it has no
-    effect.
-    """
+    """Return the settings set explicitly, without `answering_models`. If it was set, print that it has no effect."""
     values = read_configuration(None, setup.config, setup.settings).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect because the outputs take the place of a model's answers.")

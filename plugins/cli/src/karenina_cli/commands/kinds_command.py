@@ -1,4 +1,4 @@
-"""`karenina primitives` and `karenina traits`: the building blocks of templates and rubrics and their fields."""
+"""`karenina primitives` and `karenina traits`: the building blocks of templates and rubrics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NOT_WRITTEN: Final = ("type", "unread")
 
 @dataclass(frozen=True, slots=True)
 class ListedKind:
-    """A primitive or trait kind: its name in files, distribution, meaning and fields, and its usage in YAML files."""
+    """A primitive or trait kind: its name in files, distribution, meaning, fields, and usage in YAML."""
 
     name: str
     owner: str
@@ -56,7 +56,7 @@ class ListedKind:
 
 
 def meaning_of(kind: type) -> str:
-    """Return a class's docstring without its indentation, or an empty string if it has none."""
+    """Return the docstring of a class without indentation. It may be empty."""
     return inspect.getdoc(kind) or ""
 
 
@@ -66,10 +66,10 @@ def _list_kinds(
     fields_of: Callable[[type[Kind]], list[ListedField]],
     usage_of: Callable[[str, Sequence[ListedField]], str],
 ) -> list[ListedKind]:
-    """Return the kinds for printing. Plugins offer additional kinds through `hook`.
+    """Return the kinds to print, including those that plugins offer through `hook`.
 
-    `registered_kinds` returns the kinds, keyed by name. It is called after the plugins have been loaded, because
-    loading them registers their kinds. `fields_of` returns the fields of a kind, and `usage_of` an example of it.
+    `registered_kinds` returns the kinds by name. It is called after loading the plugins, which register theirs.
+    `fields_of` returns the fields of a kind, and `usage_of` an example.
     """
     from karenina_core import plugins
 
@@ -83,14 +83,14 @@ def _list_kinds(
 
 
 def distribution_of(kind: type) -> str:
-    """Return the distribution of one of this project's classes, derived from its package name."""
+    """Return the distribution of one of this project's classes, based on its package."""
     return kind.__module__.partition(".")[0].replace("_", "-")
 
 
 def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
-    """Print all kinds in brief, or only the one called `name` in full. Raises `ConfigError` if it does not exist.
+    """Print all kinds in brief, or just `name` in full. Raises `ConfigError` if it does not exist.
 
-    `what` is the word for such a kind in messages and, in the plural, the key in the JSON output.
+    `what` is the word for such a kind in messages. Its plural is the key in JSON output.
     """
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
@@ -108,7 +108,7 @@ def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: st
 
 
 def _print_short(screen: Screen, kind: ListedKind) -> None:
-    """Print the first paragraph of a kind's meaning and its fields, with their defaults unless these are empty."""
+    """Print the first paragraph of a kind's meaning, and its fields with defaults that are not empty."""
     summary = " ".join(kind.meaning.partition("\n\n")[0].split())
     if summary:
         print_wrapped(screen.out, Text(clean(f"    {summary}")))
@@ -120,7 +120,7 @@ def _print_short(screen: Screen, kind: ListedKind) -> None:
 
 
 def _print_whole(screen: Screen, kind: ListedKind) -> None:
-    """Print a kind's complete meaning, its fields, and its usage in a file."""
+    """Print a kind with its complete meaning, fields, and usage in a file."""
     print_wrapped(screen.out, Text(clean(indent(_LINE_END.sub(" ", kind.meaning), "    "))))
     if kind.fields:
         screen.out.print()
@@ -152,7 +152,7 @@ def list_trait_kinds() -> Sequence[ListedKind]:
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
-    """Return the fields as written in files, with `extra` replaced by the fields that plugins add."""
+    """Return the fields as written in files, with the fields of plugins in place of `extra`."""
     from karenina_core import plugins
     from karenina_core.namespaces import namespace_of
     from karenina_core.stages.stage import registered_stages
@@ -167,7 +167,7 @@ def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
 
 
 def _usage_in_rubric(name: str, fields: Sequence[ListedField]) -> str:
-    """Return an example of the trait kind `name` in a YAML file, with `...` for each required field."""
+    """Return an example of a trait kind in a YAML file, with `...` for required fields."""
     required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"rubric:\n  - {{{', '.join([f'type: {name}', *required])}}}"
 
@@ -189,7 +189,7 @@ def primitives(
 
 
 def list_primitives() -> Sequence[ListedKind]:
-    """Return the primitives from the template package and the active plugins."""
+    """Return the primitives of the template package and the active plugins."""
     from karenina_template.hookspecs import karenina_primitives
     from karenina_template.templates import known_primitives
 
@@ -197,6 +197,6 @@ def list_primitives() -> Sequence[ListedKind]:
 
 
 def _usage_in_template(name: str, fields: Sequence[ListedField]) -> str:
-    """Return an example of the primitive `name` in a YAML file, with `...` for each required field."""
+    """Return an example of a primitive in a YAML file, with `...` for required fields."""
     required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"verify_with: {{{', '.join([f'type: {name}', *required])}}}" if required else f"verify_with: {name}"

@@ -51,7 +51,7 @@ def _plans(
 ) -> list[tuple[Plan, list[str]]]:
     """Return the distinct plans, each with the ids of its questions.
 
-    Without `file`, the plan is for a plain question. Raises `ConfigError` if there are no questions to plan for.
+    Without `file`, this is the plan for a plain question. Raises `ConfigError` if there are no questions.
     """
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
@@ -84,9 +84,9 @@ def _plans(
 
 
 def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
-    """Return the first plan as a JSON-compatible dict, with any other plans under `other_plans`.
+    """Convert plans to JSON. The first is at the top, and others are under `other_plans`.
 
-    `of_file` adds the question ids to the first plan; other plans always contain them.
+    The first has question ids only with `of_file`.
     """
     (first, ids), *others = plans
     data = first.to_json()
@@ -98,7 +98,7 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
 
 
 def _print(screen: Screen, stage_plan: Plan) -> None:
-    """Print the stages in a plan, what each stage waits for, and which stages are left out."""
+    """Print the stages of a plan, what each waits for, and those left out."""
     from karenina_engine.check.planner import left_out_lines, plan_rows
 
     for number, name, slot, owner, waits in plan_rows(stage_plan):

@@ -80,7 +80,7 @@ def list_plugins(
 
 
 def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
-    """Print a plugin, as returned by `describe_plugins`, on one line, with its details below."""
+    """Print a plugin from `describe_plugins` on one line, with its details below."""
     owner = f"{plugin['distribution']} {plugin['version'] or ''}".rstrip()
     line = (
         Text(f"  {plugin['name']}  ")
@@ -94,7 +94,7 @@ def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
 
 
 def _check_package(screen: Screen, name: str, as_json: bool) -> None:
-    """Check the package named `name` and print the findings. Exits with 2 if a check failed."""
+    """Check a package and print the findings. Exits with 2 if a check failed."""
     from karenina_toolkit.package_check.check import check_package
 
     package, findings = check_package(name)
@@ -123,7 +123,7 @@ def _check_package(screen: Screen, name: str, as_json: bool) -> None:
 
 
 def _list_hooks(screen: Screen, as_json: bool) -> None:
-    """Print each hook with its stability, description and an example implementation."""
+    """Print each hook with its stability, description and an example."""
     from karenina_core import plugins
     from karenina_core.hook_policy import policy_of
     from karenina_toolkit.plugin_lookup import specified_hooks
@@ -149,7 +149,7 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
 
 
 def example_of_hook(specification: Callable[..., Any]) -> str:
-    """Return an example implementation of a hook: the imports of its types, its signature, and a return statement.
+    """Return an example implementation of a hook, with imports, signature and a return statement.
 
     Names are looked up in the source of the specification's module, which may import types only under `TYPE_CHECKING`.
     """
@@ -179,10 +179,9 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 def describe_plugins() -> list[dict[str, Any]]:
     """Return all plugins as JSON-compatible dicts: name, kind, distribution, version, state and failure.
 
-    Adapters also have `description`, `tier`, `ports`, `available`, and `reason`, which says why the adapter is not
-    available. `ignored` lists hook implementations that have no effect, each with the reason.
-
-    Adapters of this project that are not installed have the state `not installed` and no version.
+    Adapters also have `description`, `tier`, `ports`, `available`, and `reason`, which says why they are not available.
+    `ignored` lists hook implementations without effect, with the reason. Adapters of this project that are not
+    installed have the state `not installed` and no version.
     """
     from karenina_core import plugins
     from karenina_core.stages.stage import registered_stages
@@ -216,7 +215,7 @@ def describe_plugins() -> list[dict[str, Any]]:
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
     """Return why the adapter cannot be used, or None if it can.
 
-    If the adapter's own check raises an exception, the exception is the reason.
+    An exception of the adapter's own check is a reason too.
     """
     try:
         return spec.unavailable() if spec.unavailable is not None else None
@@ -225,7 +224,7 @@ def _unavailable_reason(spec: AdapterSpec) -> str | None:
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
-    """Return those of this project's adapters whose names are not in `there`, in the form of `describe_plugins`."""
+    """Return this project's adapters that are not in `there`, as `describe_plugins` does."""
     from karenina_core.catalog import install_command, read_catalog
 
     return [
@@ -246,9 +245,9 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
 
 
 def _missing_requirements(distribution: str) -> Iterator[str]:
-    """Yield a distribution's requirements that are not installed, as pip arguments.
+    """Yield the missing requirements of a distribution, as pip arguments.
 
-    Stops silently if the distribution is not installed or a requirement is invalid.
+    Nothing is raised if it is not installed or a requirement is invalid.
     """
     from importlib.metadata import PackageNotFoundError, requires, version
 
@@ -264,7 +263,7 @@ def _missing_requirements(distribution: str) -> Iterator[str]:
 
 
 def _plugin_json(info: PluginInfo) -> dict[str, Any]:
-    """Return a plugin as a JSON-compatible dict. `ignored` is present only if hook implementations have no effect."""
+    """Convert a plugin to JSON. `ignored` is only there if hook implementations have no effect."""
     return {
         "name": info.name,
         "kind": info.kind,
@@ -277,7 +276,7 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
 
 
 def _details(plugin: dict[str, Any]) -> str:
-    """Return a plugin's failure with its cure, an adapter's description, or "" for any other plugin."""
+    """Return a plugin's failure and what to do, or an adapter's description. Empty for other plugins."""
     if plugin["failure"]:
         missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)

@@ -30,7 +30,7 @@ TRUTH = "contains the ground truth, by design"
 
 
 class PromptsCommand(StrictCommand):
-    """A command whose `--task` option may be used without a name, in which case the command lists the tasks."""
+    """A command that lists the tasks if `--task` is given without a name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. `--task` without a name gets an empty value."""
@@ -113,7 +113,7 @@ def prompts(
 
 
 def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
-    """Return the names of the tasks to print, or None for all tasks. Raises `ConfigError` if a name is unknown."""
+    """Return the names of the tasks to print, or None for all. Raises `ConfigError` if a name is unknown."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
     from karenina_engine.offline.prompt_preview import declared_tasks
@@ -139,9 +139,9 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
-    """Return the preview of a question, which is the first by default.
+    """Preview the prompts of a question, by default the first.
 
-    Without `answer`, a placeholder is used as the model's answer. Raises `ConfigError` if there is no question.
+    Without `answer`, a placeholder takes the place of the model's answer. Raises `ConfigError` if there is no question.
     """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions
@@ -155,15 +155,15 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` contains a task's name or family.
+    """Return whether `names` contains the name or family of a task.
 
-    None stands for every task and also for prompts without a task.
+    None stands for all tasks, and for prompts without one.
     """
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 
 def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, Any]:
-    """Return the selected part of a preview as a JSON-compatible dict. If `names` is None, everything is selected."""
+    """Convert the selected part of a preview to JSON. If `names` is None, this is all of it."""
     return {
         "question": preview.question.id,
         "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, names)],
@@ -182,7 +182,7 @@ def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, A
 
 
 def _prompt_json(prompt: Prompt) -> dict[str, Any]:
-    """Return a prompt as a JSON-compatible dict, with `options` only for prompts to agents."""
+    """Convert a prompt to JSON. Only agents have `options`."""
     data: dict[str, Any] = {
         "stage": prompt.stage,
         "task": prompt.task.name if prompt.task is not None else None,
@@ -203,7 +203,7 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
 
 
 def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | None, *, of: int) -> None:
-    """Print the selected prompts and, on standard error, why others are not shown. `of` is the number of questions."""
+    """Print the selected prompts, and on standard error why others are missing. `of` is the number of questions."""
     screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
     for prompt in preview.prompts:
         if _is_wanted(prompt.task, names):
@@ -260,7 +260,7 @@ def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as
 
 
 def _task_head(owned: OwnedTask) -> str:
-    """Return one line about a task: name, family, distribution, stages, and whether it contains the ground truth."""
+    """Describe a task in one line: name, family, distribution, stages, and whether it shows ground truth."""
     family = f", family {owned.task.family}" if owned.task.family is not None else ""
     truth = f"; {TRUTH}" if owned.task.shows_truth else ""
     return f"== {owned.task.name}{family} ({owned.distribution}: {', '.join(owned.stages)}){truth}"
@@ -279,5 +279,5 @@ def _task_json(owned: OwnedTask) -> dict[str, Any]:
 
 
 def _line(screen: Screen, text: str, style: str = "") -> None:
-    """Print text to standard output without wrapping, with control characters replaced by visible ones."""
+    """Print text to standard output without wrapping, making control characters visible."""
     screen.out.print(Text(clean(text), style), soft_wrap=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
-"""The maximum number of changes to print; `--json` prints all of them."""
+"""The maximum number of changes to print. `--json` prints all."""
 
 
 @with_option_groups
@@ -128,7 +128,7 @@ def _rescore_reference(
 
 
 def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
-    """Print the totals of a rescoring and, with `diff`, the changes. With `as_json`, print everything as JSON."""
+    """Print the totals of a rescoring and, with `diff`, the changes. With `as_json`, print all of it."""
     if as_json:
         screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
@@ -138,7 +138,7 @@ def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: 
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
-    """Return the JSON-compatible dict printed by `--json`, except for the output file."""
+    """Return what `--json` prints, without the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),
@@ -170,7 +170,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, report: RescoreReport) -> None:
-    """Print the first `MAX_ROWS` changes, starting with changed verdicts."""
+    """Print the first `MAX_ROWS` changes, verdicts first."""
     from karenina_engine.offline.rescoring import change_cells
 
     changes = report.ordered_changes()
@@ -186,7 +186,7 @@ def _print_changes(screen: Screen, report: RescoreReport) -> None:
 
 
 def _print_totals(screen: Screen, report: RescoreReport, output: Path | None) -> None:
-    """Print the pass rates before and after, and whether the new results were saved."""
+    """Print the pass rates before and after, and where the new results are."""
     from karenina_engine.offline.rescoring import report_rows
 
     grid = Table.grid(padding=(0, 2))

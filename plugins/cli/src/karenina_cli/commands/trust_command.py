@@ -1,4 +1,4 @@
-"""`karenina trust`: show the code and restricted values in a file, and store trust in them."""
+"""`karenina trust`: show the code and restricted values in a file, and trust them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 class CodeSource:
     """Source code that runs only if it is trusted.
 
-    `reason` says why the source counts as code, and `line` is the line where that is the case; `places` lists the parts
-    of the file that contain the source.
+    `reason` says why it counts as code, at `line`. `places` lists the parts of the file that contain it.
     """
 
     digest: str
@@ -38,9 +37,9 @@ class CodeSource:
     places: list[str] = field(default_factory=list)
 
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
-        """Return the source as a JSON-compatible dict.
+        """Convert the source to JSON.
 
-        `trusted` is used instead of the attribute, which is False even if trust has just been stored.
+        `trusted` is given here, because the attribute is False even if trust has just been stored.
         """
         return {
             "digest": self.digest,
@@ -54,11 +53,11 @@ class CodeSource:
 
 @dataclass(slots=True)
 class TrustFindings:
-    """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
+    """What needs trust in a file: code, restricted `values`, and `paths` outside its folder.
 
-    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` contains the
-    digests that are not yet trusted. `unopened` is True if files were not read because their paths are not trusted.
-    `broken` contains messages about templates that cannot be used even with trust.
+    `digests` contains one digest for all values and one for all paths (from `digest_of_values`), and `new` those not
+    trusted yet. `unopened` is true if files were not read because their paths are not trusted. `broken` contains
+    messages about templates that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
@@ -127,7 +126,7 @@ def trust(
 
 
 def find_untrusted_content(file: Path) -> TrustFindings:
-    """Return the contents of `file` that need trust. Executes nothing and opens no files named by untrusted paths.
+    """Find out what needs trust in a file. Nothing is executed, and files of untrusted paths are not opened.
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -143,7 +142,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
         return findings
 
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
-        """Record the paths outside the folder and return whether they are trusted, or None if there are none."""
+        """Record the paths outside the folder, and return whether they are trusted, or None if there are none."""
         findings.paths = restricted_values.paths_outside(path, names)
         findings.unopened = bool(findings.paths) and not stored.covers_values(
             path, restricted_values.names_and_values(findings.paths)
@@ -163,9 +162,9 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the distinct code snippets, and messages about templates that cannot be used. Does not execute anything.
+    """Return the code in a file, and messages about templates that cannot be used. Nothing is executed.
 
-    Without a benchmark, `file` is a template. Raises `BenchmarkFileError` if the file cannot be read.
+    Without a benchmark, `file` is a template. Raises `BenchmarkFileError` if it cannot be read.
     """
     from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of
@@ -175,7 +174,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
-        """Add a source, or another place for a source that has already been added."""
+        """Add a source, or another place of a source."""
         digest = digest_of(source)
         code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:
@@ -216,9 +215,7 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
-    """Return the dict printed by `--json`. `stored` is the number of contents trusted by this command; if it is not 0,
-    all contents count as trusted.
-    """
+    """Return what `--json` prints. If `stored` is not 0, everything has just been trusted."""
     values = [
         {
             "name": content.name,
@@ -240,7 +237,7 @@ def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]
 
 
 def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
-    """Print the restricted values, the code with line numbers and, to standard error, the broken templates."""
+    """Print the restricted values, the code with line numbers and, on standard error, broken templates."""
     if not (findings.code or findings.digests):
         text = f"{file} contains no code and no restricted values, so nothing in it needs to be trusted."
         screen.out.print(Text(text), soft_wrap=True)
@@ -264,7 +261,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
 
 
 def _confirm(findings: TrustFindings) -> bool:
-    """Ask on standard error whether to trust the new contents and return the answer. Ctrl-C raises click's `Abort`."""
+    """Ask whether to trust what is new, on standard error. Ctrl-C raises click's `Abort`."""
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []

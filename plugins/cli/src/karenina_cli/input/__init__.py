@@ -1,1 +1,1 @@
-"""Command input: arguments and options with their completions, the configuration, and files."""
+"""The input of commands: options with their completions, the configuration, and files."""

@@ -1,7 +1,7 @@
 """Values for shell completion: question ids, models, settings, executors, and files of the right kind.
 
-Each function takes the word to complete; some also take the command's context, which contains the arguments before the
-word. Imports are local, so that completion is fast. Errors are hidden by `karenina_cli.shell_completion`.
+Each function takes the word to complete. Some also take the context of the command, with the arguments before it.
+Imports are local, so that completion is fast. `karenina_cli.shell_completion` hides errors.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def result_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the matching question ids in the result files on the command line, from the first 2 MB of each file."""
+    """Return the matching question ids in the result files on the command line, up to 2 MB of each."""
     return matching((id for path in _named_files(ctx, "files") for id in _read_result_ids(path)), incomplete)
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the matching interfaces, each followed by a colon, and configured models in their short form."""
+    """Return the matching interfaces with a colon, and configured models in short form."""
     interfaces = sorted(f"{point.name}:" for point in entry_points(group="karenina.adapters"))
     return matching([*interfaces, *sorted(_configured_models(ctx))], incomplete)
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `NAME=` for each matching setting, or `NAME=VALUE` for each of its values if only one setting matches.
+    """Return `NAME=` for each matching setting. If only one matches, return `NAME=VALUE` for its values.
 
     After `slots.`, return the matching `slots.SLOT=STAGE`.
     """
@@ -76,14 +76,14 @@ def settings(incomplete: str) -> list[str]:
 
 
 def setting_names(incomplete: str) -> list[str]:
-    """Return the matching setting names and `karenina config` actions."""
+    """Return the matching settings, and actions of `karenina config`."""
     from karenina_core.config import all_settings
 
     return matching([*all_settings(), "save", "list", "delete"], incomplete)
 
 
 def executors(incomplete: str) -> list[str]:
-    """Return the matching executors of this project, if they are installed."""
+    """Return the matching executors of this project that are installed."""
     from karenina_core.catalog import read_catalog
 
     owners = read_catalog()["executors"].items()
@@ -91,7 +91,7 @@ def executors(incomplete: str) -> list[str]:
 
 
 def prompt_tasks(incomplete: str) -> list[str]:
-    """Return the matching prompt tasks of this project's stages, whether or not they are installed."""
+    """Return the matching prompt tasks of this project's stages, installed or not."""
     from karenina_core.catalog import read_catalog
 
     return matching(read_catalog()["prompts"], incomplete)
@@ -116,7 +116,7 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files passed as `argument` or, while an option is completed, all arguments that are not options."""
+    """Return the files for `argument`. While an option is completed, these are all arguments but options."""
     files = ctx.params.get(argument) or ctx.args
     return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 
@@ -129,10 +129,7 @@ def _configured_models(ctx: typer.Context) -> Iterator[str]:
 
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
-    """Yield the configurations that can be read.
-
-    The others are silently left out, because the command reports their errors when it runs.
-    """
+    """Yield the configurations that can be read. The command reports errors when it runs."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
     from karenina_core.errors import ConfigError
@@ -148,7 +145,7 @@ def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
 
 
 def _short_form(model: object) -> str | None:
-    """Return a model as `interface:model_name`, with `@base_url` if set, or None if it has no interface or name."""
+    """Return a model in short form, as `interface:model_name` or `interface:model_name@base_url`, if possible."""
     if not isinstance(model, Mapping) or not model.get("interface") or not model.get("model_name"):
         return None
     address = model.get("endpoint_base_url")
@@ -156,7 +153,7 @@ def _short_form(model: object) -> str | None:
 
 
 def _values_of(setting: Setting) -> Iterable[str]:
-    """Return a setting's valid values if there is a fixed set, otherwise its default if that is a string or number."""
+    """Return the values of a setting if there are only some, otherwise a default that is a string or number."""
     if setting.name == "executor":
         return executors("")
     choices = list(_choices(setting.info.annotation))
@@ -164,7 +161,7 @@ def _values_of(setting: Setting) -> Iterable[str]:
 
 
 def _choices(annotation: Any) -> Iterator[str]:
-    """Yield the values of a type that has a fixed set of values: literals, booleans, and unions of these."""
+    """Yield the values of a type if there are only some: literals, booleans, and unions of these."""
     kind = get_origin(annotation)
     if kind is Literal:
         yield from map(str, get_args(annotation))
@@ -184,7 +181,7 @@ def _slots() -> Iterator[str]:
 
 
 def _read_result_ids(path: Path) -> Iterator[str]:
-    """Yield the question ids in the first 2 MB of a result file, skipping lines that are not results."""
+    """Yield the question ids in the first 2 MB of a result file."""
     if not path.is_file():
         return
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A command's configuration: arguments override the environment, the file, and the benchmark's own section."""
+"""The configuration of a command: arguments override the environment, the file, and the benchmark."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models for one role (see `karenina_benchmark.config.model_specs.parse_models`).
+    """Return the models for one role. See `karenina_benchmark.config.model_specs.parse_models`.
 
-    Raises `typer.BadParameter` if a specification is invalid.
+    Raises `typer.BadParameter` if a model is invalid.
     """
     from karenina_benchmark.config import model_specs
     from karenina_core.errors import ConfigError
@@ -43,14 +43,14 @@ def read_configuration(
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Return a command's configuration, with settings from the benchmark file marked.
+    """Return the configuration of a command, in which settings from the benchmark are marked.
 
     Later sources override earlier ones: the benchmark's `config` section, `file`, the environment, the models in
-    `answering`, `recordings` and `judges`, the `--set` settings in `settings`, and `options`. `options` maps each of
-    the command's options, such as `--budget`, to the settings that it sets. A relative path in `manual_traces` is
-    relative to the file that contains it, or to the working directory if it comes from the command line.
+    `answering`, `recordings` and `judges`, the `--set` settings in `settings`, and `options`, which maps options such
+    as `--budget` to the settings they stand for. A relative path in `manual_traces` is relative to its file, or to the
+    working directory on the command line.
 
-    Raises `typer.BadParameter` if an option is invalid, and `ConfigError`, which states the origin of each problem, if
+    Raises `typer.BadParameter` if an option is invalid, and `ConfigError`, naming where each problem comes from, if
     settings are invalid or files cannot be read.
     """
     from karenina_benchmark.config.config_files import (
@@ -84,9 +84,9 @@ def read_configuration(
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
-    """Return a configuration with the `--set` settings applied.
+    """Apply the `--set` settings to a configuration.
 
-    Raises `typer.BadParameter` if the text is invalid, and `ConfigError` if a name is unknown or a value is invalid.
+    Raises `typer.BadParameter` if one is malformed, and `ConfigError` if a name is unknown or a value invalid.
     """
     values = dict(config.given())
     _warn_of_replaced(settings or ())
@@ -97,9 +97,9 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _warn_of_replaced(settings: Sequence[str]) -> None:
-    """Warn about each `--set` that replaces an earlier one. Values are not shown, because they may be API keys.
+    """Warn about each `--set` that replaces an earlier one. Values may be API keys and are not shown.
 
-    Settings in an invalid form are ignored.
+    Malformed settings are ignored.
     """
     from karenina_core.config import all_settings
 
@@ -118,7 +118,7 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
 
 
 def _check_has_value(setting: str) -> None:
-    """Raise `typer.BadParameter` if `setting`, which contains no `=`, is the name of a setting."""
+    """Raise `typer.BadParameter` if `setting`, which has no `=`, is the name of a setting."""
     from karenina_core.config import all_settings
 
     name = setting.strip()
@@ -129,7 +129,7 @@ def _check_has_value(setting: str) -> None:
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """Return the name and value in `name=value`. `table.key=value` changes one key of a table in `values`.
 
-    Raises `typer.BadParameter` if the text has a different form or the value to change is not a table.
+    Raises `typer.BadParameter` if it is malformed or the value is not a table.
     """
     from karenina_core.config import all_settings
 
@@ -151,15 +151,15 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """Return the value in `--set name=text`: TOML, as in a configuration file, or JSON, or else the text itself.
+    """Return the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself.
 
-    Raises `typer.BadParameter`, without showing the text, if the text starts like a table or list but is neither.
+    Raises `typer.BadParameter`, without showing the text, if it starts like a table or list but is neither.
     """
 
     from karenina_core.config import read_value
 
     def read(given: str) -> Any:
-        """Return a TOML or JSON value. Raises `ValueError` for text and `typer.BadParameter` for a malformed table."""
+        """Parse TOML or JSON. Raises `ValueError` for text, and `typer.BadParameter` for a malformed table."""
         try:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:
@@ -171,9 +171,9 @@ def _parse_value(name: str, text: str) -> Any:
 
 
 def _toml_or_json(text: str) -> Any:
-    """Return the value of a TOML or JSON string.
+    """Parse TOML or JSON.
 
-    Raises `ValueError` if the string is neither or is too large, and `RecursionError` if it is nested too deeply.
+    Raises `ValueError` if the string is neither or is too large, and `RecursionError` for deep nesting.
     """
     import json
     import tomllib
@@ -191,9 +191,9 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or by default all finished questions, up to `limit`.
+    """Return the ids of the questions to run: `wanted`, or all finished questions, up to `limit`.
 
-    Unknown ids are returned as well, because the run reports them. Raises `ConfigError` if no questions are finished.
+    Unknown ids are kept, because the run reports them. Raises `ConfigError` if no questions are finished.
     """
     from karenina_engine.check.questions import default_ids
 

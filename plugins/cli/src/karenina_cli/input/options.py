@@ -17,40 +17,41 @@ from karenina_terminal import completion
 
 
 def benchmark_argument(help: str, metavar: str = "FILE") -> Any:
-    """Return an argument for a benchmark file. File names are completed by the shell."""
+    """Return an argument for a benchmark file, with completion of file names."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=completion.benchmark_files)
 
 
 def benchmark_option(help: str) -> Any:
-    """Return an option for a benchmark file. File names are completed by the shell."""
+    """Return an option for a benchmark file, with completion of file names."""
     return typer.Option(metavar="FILE", help=help, autocompletion=completion.benchmark_files)
 
 
 def name_argument(help: str, complete: Callable[[str], list[str]], metavar: str = "NAME") -> Any:
-    """Return an argument for a name. Names are completed by the shell, using `complete`."""
+    """Return an argument for a name, with completion by `complete`."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=complete)
 
 
 def question_option(help: str) -> Any:
     """Return the option `--question` for a question's id.
 
-    The ids come from the benchmark passed as the `file` argument.
+    For completion, the ids come from the benchmark in the argument `file`.
     """
     return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
 
 
 def model_option(name: str, letter: str, help: str) -> Any:
-    """Return an option that takes models in the short form `interface:model_name`."""
+    """Return an option for models in short form, `interface:model_name`."""
     return typer.Option(name, letter, metavar="SPEC", help=help, autocompletion=completion_values.models)
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` appear in its help text.
+    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are for its help.
+
     Strings are checked with `read`, but not converted.
     """
 
     def check(texts: list[str] | None) -> list[str] | None:
-        """Return the strings. Raises `typer.BadParameter` if any of them is invalid."""
+        """Raise `typer.BadParameter` if one of the strings is invalid."""
         Limits.parse(texts, read)
         return texts
 
@@ -61,11 +62,10 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`: the file with this name, otherwise the preset with this name.
+    """Return the file for `--config`: a file or a preset with this name.
 
-    A path with a folder or a suffix is returned unchanged, even if there is no such file.
-
-    A note on the screen says which preset is used, or that a file is used instead of a preset with the same name.
+    A path with a folder or suffix is returned unchanged, even if it does not exist. A note says which preset is used,
+    or that a file is used instead of a preset.
 
     Raises `typer.BadParameter` if there is neither, or if another user could have written the preset.
     """
@@ -118,7 +118,7 @@ Settings = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ConfigOptions:
-    """The configuration options, combined into one parameter of a command (see `with_option_groups`)."""
+    """The configuration options, as a single parameter of a command (see `with_option_groups`)."""
 
     config: ConfigFile = None
     settings: Settings = None

@@ -1,4 +1,4 @@
-"""Fields of pydantic models, described for people who write files: name, type in words, default and meaning."""
+"""Fields of pydantic models, described for people who write files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ListedField:
     meaning: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the field as a JSON-compatible dict. A required field's default is null."""
+        """Convert the field to JSON. The default of a required field is null."""
         default = json.loads(self.default) if self.default is not None else None
         return {
             "name": self.name,
@@ -75,9 +75,7 @@ def list_fields(model: type[BaseModel], without: Collection[str] = ()) -> list[L
 
 
 def print_fields(console: Console, fields: Iterable[ListedField], indent: str = "    ") -> None:
-    """Print the fields, with the name, default and type on one line and the meaning below. Each line starts with
-    `indent`.
-    """
+    """Print the fields, each line starting with `indent`. The meaning is below name, default and type."""
     for field in fields:
         default = "  (required)" if field.default is None else f" = {field.default}"
         line = Text(f"{indent}{field.name}", "bold") + Text(clean(f"{default}  [{field.type}]"), "not bold")
@@ -87,7 +85,7 @@ def print_fields(console: Console, fields: Iterable[ListedField], indent: str = 
 
 
 def plain_type(annotation: Any) -> str:
-    """Describe a type in words for people who write files: `list of text`, `one of days, hours`, `number or null`."""
+    """Describe a type in words, such as `list of text`, `one of days, hours` or `number or null`."""
     if annotation in _WORDS:
         return _WORDS[annotation]
     origin, parts = get_origin(annotation), get_args(annotation)
@@ -104,14 +102,14 @@ def plain_type(annotation: Any) -> str:
 
 
 def nested_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the first pydantic model in a type (the item type of a list, for example), or None if there is none."""
+    """Return the first pydantic model in a type, such as that of the items of a list, if there is one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for part in get_args(annotation) if (model := nested_model(part)) is not None), None)
 
 
 def type_of(info: FieldInfo) -> str:
-    """Describe a field's type in words, with its bounds. `or null` is left out if null is the default."""
+    """Describe the type of a field in words, with its bounds. `or null` is left out if null is the default."""
     words = plain_type(info.annotation)
     if default_of(info) == "null":
         words = words.removesuffix(" or null")
@@ -119,7 +117,7 @@ def type_of(info: FieldInfo) -> str:
 
 
 def default_of(info: FieldInfo) -> str | None:
-    """Return a field's default as JSON, or None if the field is required."""
+    """Return the default of a field as JSON, or None if it is required."""
     if info.is_required():
         return None
     from pydantic_core import to_jsonable_python
@@ -129,7 +127,7 @@ def default_of(info: FieldInfo) -> str | None:
 
 
 def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
-    """Describe a class and its type arguments in words. A class that needs no explanation keeps its Python name."""
+    """Describe a class and its type arguments in words. A class that is clear keeps its Python name."""
     if not isinstance(kind, type):
         return str(kind)
     if issubclass(kind, Mapping):
@@ -144,7 +142,7 @@ def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
 
 
 def _with_bounds(words: str, marks: Iterable[Any]) -> str:
-    """Return `words` with any bounds in a field's metadata: `number, at least 0, below 1`. Patterns are not shown."""
+    """Add the bounds in a field's metadata, as in `number, at least 0, below 1`. Patterns are not shown."""
     flat = [bound for mark in marks for bound in (mark, *getattr(mark, "metadata", ()))]
     bounds = {
         text.format(value): None

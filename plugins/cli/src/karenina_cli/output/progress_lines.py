@@ -1,4 +1,4 @@
-"""Progress lines that are printed by a thread while a command works."""
+"""Progress lines, printed by a thread while a command works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def call_every(seconds: float, print_line: Callable[[], None]) -> Iterator[None]:
-    """Call `print_line` at intervals, in a thread, until the block is left. The first call is after one interval."""
+    """Call `print_line` at intervals in a thread, until the block ends. The first call is after one interval."""
     ended = threading.Event()
 
     def repeat() -> None:

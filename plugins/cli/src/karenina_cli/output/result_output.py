@@ -52,13 +52,13 @@ STYLES: Final[Mapping[OutcomeGroup, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
-"""The maximum number of characters in wrapped text. Wrapping longer text takes seconds."""
+"""The maximum number of characters in wrapped text. Wrapping more takes seconds."""
 MAX_ROWS: Final = 100
-"""The maximum number of results in a table; the result file contains all of them."""
+"""The maximum number of results in a table. The result file contains all."""
 _MOST_RANGES: Final = 10
 _UNLIMITED: Final = 1_000_000_000
 WIDE: Final = 100
-"""The minimum width of a terminal for printing results as a table."""
+"""The minimum width of a terminal for a table of results."""
 _LEAST_WAIT: Final = 0.05
 """The shortest waiting time shown, in seconds."""
 
@@ -69,7 +69,7 @@ def verdict(outcome: Outcome, console: Console) -> Text:
 
 
 def _verdict(outcome: Outcome, *, unicode: bool) -> Part:
-    """Return the outcome with its symbol, which is ASCII unless `unicode` is set, and in its color."""
+    """Return the outcome with its symbol and color. The symbol is ASCII unless `unicode` is set."""
     symbol = outcome_symbol(outcome)
     return f"{symbol if unicode else _PLAIN[symbol]} {outcome.value}", STYLES[outcome.group]
 
@@ -85,15 +85,13 @@ def print_result(
     rules: FieldRules | None = None,
     files: KeptFiles | None = None,
 ) -> None:
-    """Print a single result: question, answer, extracted values next to the ground truth, verdict and reason.
+    """Print a result: question, answer, extracted values next to the ground truth, verdict and reason.
 
-    `position` ("3/12") is printed first. The answer is truncated to `most_answer` characters, with a note on the number
-    of missing characters. With `detailed`, it is truncated to `MAX_DETAILED` characters, like all other text, and
-    vetoes, revisions, reasons, excerpts, tokens and stages are printed as well. With `full`, the whole answer is
-    printed below.
+    `position` ("3/12") comes first. The answer is cut to `most_answer` characters, with a note on how many are missing.
+    With `detailed`, it is cut to `MAX_DETAILED` characters like all other text, and vetoes, revisions, reasons,
+    excerpts, tokens and stages are printed too. With `full`, the whole answer is printed below.
 
-    `rules` describes in words how each template field is compared, if that is known. `files` finds the files kept by
-    the item.
+    `rules` describes how each template field is compared, if known. `files` finds the files kept by the item.
     """
     meta = result.metadata
     writer = LineWriter(console)
@@ -131,11 +129,10 @@ def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[P
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table.
+    """Print results as a table. `path` is the result file.
 
-    If there are more than `MAX_ROWS` results, only the first `MAX_ROWS` that are not correct are printed. If several
-    items failed for the same reason, only the first has a row; the others are listed below the table. `path` is the
-    result file.
+    If there are more than `MAX_ROWS`, only those that are not correct are printed, up to this number. If several items
+    failed for the same reason, the first has a row, and the others are listed below the table.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -163,7 +160,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome: at most 200 characters if the item was judged, otherwise `MAX_DETAILED`."""
+    """Return the reason for the outcome, up to 200 characters if the item was judged, otherwise `MAX_DETAILED`."""
     if result.outcome.judged:
         return Text(shorten(result.why(), 200))
     beginning, note = clip(result.why(), MAX_DETAILED)
@@ -171,10 +168,10 @@ def _why(result: VerificationResult) -> Text:
 
 
 def print_results(console: Console, results: Results, path: Path | None = None, *, some: bool = False) -> None:
-    """Print results as a table in a wide terminal, and one by one otherwise. `path` is the result file.
+    """Print results as a table if the terminal is wide, otherwise one by one. `path` is the result file.
 
-    A terminal shows at most `MAX_ROWS` results, as in `print_table`, and with `some`, so does any other output. Answers
-    are truncated, and failures for the same reason as an earlier one are only counted below.
+    A terminal shows up to `MAX_ROWS` results, as in `print_table`, and so does any other output with `some`. Answers
+    are cut. Of failures with the same reason, only the first is printed.
     """
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
@@ -190,7 +187,7 @@ def print_results(console: Console, results: Results, path: Path | None = None, 
 def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
     """Yield results with their numbers, leaving out repeated failures.
 
-    If there are more than `most` results, only the first `most` that are not correct are yielded.
+    If there are more than `most`, only those that are not correct are yielded, up to this number.
     """
     all_fit = most is None or len(results) <= most
     shown = 0
@@ -203,7 +200,7 @@ def _select(results: Results, failures: Failures, most: int | None) -> Iterator[
 
 
 def _print_selection(console: Console, count: int, most: int | None) -> None:
-    """Print a note about the results that were left out, if there are more than `most`. None means no limit."""
+    """Say which results were left out, if there are more than `most`. None means no limit."""
     if most is not None and count > most:
         note = f"Of {count:,} results, at most {most} that are not correct are shown; `karenina show` prints all."
         console.print(Text(note, style="dim"))
@@ -212,7 +209,7 @@ def _print_selection(console: Console, count: int, most: int | None) -> None:
 class Failures:
     """The failures of the items printed so far. Of several with the same reason, only the first is printed.
 
-    With `listed`, an output that is not a terminal has a line for each of the others.
+    With `listed`, there is a line for each of the others, if the output is not a terminal.
     """
 
     def __init__(self, console: Console, count: int, *, listed: bool = True) -> None:
@@ -224,10 +221,9 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed (was not judged) for the same reason. If so, print a line, if it is to
-        be listed.
+        """Return whether an earlier item failed (was not judged) for the same reason, and print its line.
 
-        The failure is also recorded, so call this method once for each result, in order.
+        The failure is recorded, so call this once for each result, in order.
         """
         if result.outcome.judged:
             return False
@@ -248,7 +244,7 @@ class Failures:
         return True
 
     def print(self, path: Path | None) -> None:
-        """Print which items failed for the same reason as a printed item. `path` is the result file."""
+        """Print which items failed for the same reason as one that was printed. `path` is the result file."""
         for first, numbers in self._others.items():
             several = len(numbers) > 1
             verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
@@ -261,7 +257,7 @@ class Failures:
 
 
 def format_ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as ranges: `2-5, 7`. Only the first `_MOST_RANGES` are named, and the others counted."""
+    """Return ascending numbers as ranges, such as `2-5, 7`. After `_MOST_RANGES`, they are only counted."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:
@@ -274,14 +270,14 @@ def format_ranges(numbers: Sequence[int]) -> str:
 
 
 def _raw_truth(result: VerificationResult) -> str:
-    """Return the benchmark's correct answer, or an empty string if there is none."""
+    """Return the benchmark's correct answer, which may be empty."""
     return result.metadata.raw_answer or ""
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
-    """Return the answer, truncated to `most` characters, or a note if it is empty.
+    """Return the answer up to `most` characters, or a note if it is empty.
 
-    With `full`, a longer answer is replaced with a note on its length, because it is printed below the table.
+    With `full`, a note on the length takes the place of a longer answer, which is printed below the table.
     """
     answer = result.template.raw_llm_response
     if not answer.strip():
@@ -293,7 +289,7 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
 
 
 def _cut(text: str, most: int = MAX_DETAILED, hint: str = "") -> StyledText:
-    """Return a string truncated to `most` characters, with the number of missing characters and `hint`."""
+    """Cut a string to `most` characters, adding how many are missing and `hint`."""
     beginning, note = clip(text, most, hint)
     return StyledText([(beginning, ""), (note, "dim")])
 
@@ -307,9 +303,8 @@ def _fields(
 ) -> StyledTable:
     """Return a table of the template's fields, with a column for the rules if any are known.
 
-    Each row contains a field's name, extracted value, ground truth, and whether they match.
-
-    A field that was not compared has no mark, and an undecided one has `?`.
+    Each row has a field's name, extracted value, ground truth, and whether they match. Without a comparison there is no
+    mark, and `?` means undecided.
     """
     shown = any(name in rules for name, *_ in rows)
     good, bad = ("✓", "✗") if unicode else ("+", "x")
@@ -325,7 +320,7 @@ def _fields(
 
 
 def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tuple[str, Content]]:
-    """Yield the rows shown only in detailed output: vetoes, revisions, reasons, excerpts, files and stages."""
+    """Yield the rows for detailed output: vetoes, revisions, reasons, excerpts, files and stages."""
     template = result.template
     for veto in result.vetoes:
         yield "Veto", [_cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})")]
@@ -356,7 +351,7 @@ def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tu
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
-    """Return one line about a file kept by an item: its name, type and size, and its path or why it is missing."""
+    """Describe a kept file in one line: its name, type and size, and its path or why it is missing."""
     size = "" if kept.size is None else f", {format_size(kept.size)}"
     file = files.find(kept) if files is not None else None
     where = kept.left_out if file is None else file.problem or str(file.path)
@@ -364,7 +359,8 @@ def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
 
 
 def _stage_text(record: StageRecord) -> str:
-    """Return one line on a stage: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
+    """Describe a stage in one line: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`.
+    """
     reason = record.error or record.reason
     if record.status == "skipped":
         return clean(f"{record.name} skipped: {reason}")

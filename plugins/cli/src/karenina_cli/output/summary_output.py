@@ -1,4 +1,4 @@
-"""A run's summary and its costs by model, stage and judge, as text and JSON, and the estimate for `--dry-run`."""
+"""A run's summary, its costs by model, stage and judge, and the estimate for `--dry-run`."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def print_summary(
     notes: Sequence[tuple[str, str]] = (),
     all_failures: bool = False,
 ) -> None:
-    """Print each group's pass rate with its denominator and interval, unjudged items, bounds and tokens.
+    """Print the pass rate of each group with its interval, unjudged items, bounds and tokens.
 
-    `path` is the result file, if there is one; `cost` is the cost as a string. `notes` contains names and strings to be
-    printed below the pass rate. With `all_failures`, every reason why items were not judged is printed.
+    `path` is the result file, if there is one, and `cost` is the cost as text. `notes` are pairs of name and text to
+    print below the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -68,12 +68,12 @@ def print_summary(
 
 
 def result_json(result: VerificationResult) -> dict[str, Any]:
-    """Return a whole result as a JSON-compatible dict for `--json`, with `question_id` at the top level."""
+    """Convert a result to JSON for `--json`, with `question_id` at the top."""
     return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return the `summary` entry for `--json`, with the usage and failures of the results."""
+    """Return `summary` for `--json`, with the usage and failures of the results."""
     usage = results.usage()
     return {
         "summary": {
@@ -90,16 +90,16 @@ def summary_json(results: Totals) -> dict[str, Any]:
 
 
 def cost_json(session: RunSession) -> dict[str, Any]:
-    """Return the `money` entry for `--json`: a run's ledger and its budget in US dollars, or null if it has none."""
+    """Return `money` for `--json`: a run's ledger and its budget in US dollars, which may be null."""
     budget = session.budget
     limit = float(to_dollars(budget.limit)) if budget is not None else None
     return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **session.ledger.to_dict()}
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
-    """Print what this run spent by model, stage and judge, the total, and the sources of the prices.
+    """Print what this run spent by model, stage and judge, the total, and where the prices come from.
 
-    Prints nothing if no calls were made and no stored replies were used.
+    Nothing is printed if no replies were needed.
     """
     spent, stored, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
     if not spent.calls and not stored.calls:
@@ -119,7 +119,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
 
 
 def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:
-    """Return a table with a header, a row for each line in a ledger, and `total` as the last row."""
+    """Return a table with a header, a row for each line of a ledger, and `total` at the end."""
     return [
         ("Model", "Stage", "Judge", "Calls", "Tokens in", "From cache", "Tokens out", "Cost"),
         *((line.model, line.stage, line.judge or "all", *_cells(line.spent)) for line in lines),
@@ -128,7 +128,7 @@ def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[s
 
 
 def spent_text(ledger: Ledger) -> str | None:
-    """Return the amount spent so far, to be shown in a run's progress, or None before the first call."""
+    """Return the amount spent so far for the progress display, or None before the first call."""
     total = ledger.total()
     if not total.calls:
         return None
@@ -137,10 +137,9 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, or None if any of their journals is missing or cannot be
-    read.
+    """Return what the runs that wrote `files` spent, or None if a journal is missing or unreadable.
 
-    A run that uses only free models needs no journal.
+    A run with only free models needs no journal.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
@@ -158,7 +157,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
-    """Return the files whose runs have no journal, leaving out free runs."""
+    """Return the files whose runs have no journal, except for free runs."""
     from karenina_engine.journal.view import find_journal
     from karenina_engine.results.result_file import read_header
 
@@ -166,9 +165,9 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Return one line about the spending of the runs that wrote `files`, by model.
+    """Say in one line what the runs that wrote `files` spent, by model.
 
-    `lines` is the result of `read_spending`; if it is None, the line says why the cost is unknown.
+    `lines` comes from `read_spending`. If it is None, the line says why the cost is unknown.
     """
     if lines is None:
         from karenina_report.runs import describe_missing_cost
@@ -185,7 +184,7 @@ def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
 
 
 def budget_hint(session: RunSession, *, quiet: bool) -> str:
-    """Return a hint about how to continue a run that has used up its budget, as quietly as before."""
+    """Say how to continue a run that has used up its budget, as quietly as before."""
     assert session.budget is not None
     least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
     if session.journal is None:
@@ -203,15 +202,15 @@ def budget_hint(session: RunSession, *, quiet: bool) -> str:
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
-    """Return the last cells in a ledger row: the number of calls, the numbers of tokens, and the cost."""
+    """Return the last cells of a ledger row: the number of calls, their tokens, and the cost."""
     numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
     return (*(f"{number:,}" for number in numbers), count.format_cost())
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
-    """Print a run's expected calls, tokens and cost. Makes no calls and writes nothing.
+    """Print the expected calls, tokens and cost of a run, without making calls or writing anything.
 
-    Raises `KareninaError` for most errors that would prevent the run, such as an error in a recording.
+    Raises `KareninaError` for most errors that would prevent the run, such as one in a recording.
     """
     from karenina_engine.check.questions import select_questions
     from karenina_engine.check.restricted_values import require_trust
@@ -247,7 +246,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
 
 def _print_estimate(screen: Screen, estimated: Estimate) -> None:
-    """Print an estimate: a table, its basis, and the calls that are not counted."""
+    """Print an estimate: a table, what it is based on, and which calls are not counted."""
     if estimated.lines:
         head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
         rows = [
@@ -283,22 +282,22 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
 
 
 def _say(screen: Screen, text: str) -> None:
-    """Print text to standard output, wrapped, with control characters replaced by visible ones."""
+    """Print wrapped text to standard output, making control characters visible."""
     print_wrapped(screen.out, Text(clean(text)))
 
 
 def _tokens(line: EstimatedLine) -> tuple[str, str]:
-    """Return the typical numbers of input and output tokens as strings."""
+    """Return the typical input and output tokens as strings."""
     return _count_text(line.input_tokens), _count_text(line.output_tokens)
 
 
 def _count_text(span: Span) -> str:
-    """Return the typical number in a range as a string, without the ends of the range."""
+    """Return the typical number as a string, without the range."""
     return f"{round(span.typical):,}"
 
 
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:
-    """Return the typical, lowest and highest cost as strings, or only `unknown` if there is no price."""
+    """Return the typical, lowest and highest cost as strings. If there is no price, this is just `unknown`."""
     if line.cost is None:
         return "unknown", "", ""
     least, typical, most = (format_cost(round(amount)) for amount in line.cost)

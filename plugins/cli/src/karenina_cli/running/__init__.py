@@ -1,1 +1,1 @@
-"""Runs started by commands: progress, interruption by signals, and conditions and reports for CI."""
+"""Runs started by commands: progress, signals, and conditions and reports for CI."""

@@ -1,4 +1,4 @@
-"""Support for CI servers: conditions that make a run fail, JUnit XML, and a Markdown summary."""
+"""Support for CI: conditions that make a run fail, JUnit XML, and a Markdown summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_terminal.screen import Screen
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
-"""The environment variable naming the file in which GitHub collects a step's summary."""
+"""The environment variable for the file in which GitHub collects a step's summary."""
 _NO_RATE: Final = "There is no pass rate{} to compare with --fail-under, because no item has a verdict."
 Number = TypeVar("Number", int, float)
 _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karenina"'
@@ -29,9 +29,9 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """An option's limits: one for all groups, and others keyed by the name of a model or group.
+    """The limits of an option: one for all groups, and others for a model or group.
 
-    A group consists of the results of one answering model and judge.
+    A group is the results of one answering model and judge.
     """
 
     of_all: Number | None = None
@@ -39,9 +39,9 @@ class Limits(Generic[Number]):
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
-        """Return the limits in strings of the form `LIMIT` or `NAME=LIMIT`.
+        """Parse limits of the form `LIMIT` or `NAME=LIMIT`.
 
-        `read` converts a limit. Raises `typer.BadParameter` if two limits have the same name or a limit is invalid.
+        `read` converts a limit. Raises `typer.BadParameter` if a limit is invalid, or two have the same name.
         """
         limits: dict[str, Number] = {}
         for text in texts or ():
@@ -54,7 +54,7 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the limit for a group: its own, its answering model's or the limit for all groups, or None."""
+        """Return the limit for a group, its answering model, or all groups, whichever comes first."""
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -62,12 +62,12 @@ class Limits(Generic[Number]):
 
 
 def group_name(answering: str, judge: str) -> str:
-    """Return the name of the group with this answering model and judge."""
+    """Return the name of a group."""
     return f"{answering} judged by {judge}"
 
 
 def read_share(text: str) -> float:
-    """Parse a share from 0 to 1. Raises `typer.BadParameter` if the text is anything else."""
+    """Parse a share from 0 to 1. Raises `typer.BadParameter` for anything else."""
     try:
         share = float(text)
     except ValueError:
@@ -79,7 +79,7 @@ def read_share(text: str) -> float:
 
 
 def read_count(text: str) -> int:
-    """Parse a number of items, 0 or more. Raises `typer.BadParameter` if the text is anything else."""
+    """Parse a number of items, 0 or more. Raises `typer.BadParameter` for anything else."""
     if not text.isascii() or not text.isdigit():
         raise typer.BadParameter(
             f"{text!r} is not a valid number of items; use an integer of 0 or more, or MODEL=NUMBER"
@@ -89,21 +89,21 @@ def read_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions that every group in a run must meet: a minimum pass rate and a maximum number of unjudged items."""
+    """Conditions for every group of a run: a minimum pass rate and a maximum number of unjudged items."""
 
     fail_under: Limits[float]
     max_unjudged: Limits[int]
 
     @classmethod
     def parse(cls, fail_under: Sequence[str] | None, max_unjudged: Sequence[str] | None) -> Conditions:
-        """Return the conditions set by `--fail-under` and `--max-unjudged`.
+        """Parse the conditions in `--fail-under` and `--max-unjudged`.
 
         Raises `typer.BadParameter` if a limit is invalid.
         """
         return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
 
     def check(self, config: VerificationConfig) -> None:
-        """Raise `ConfigError` if a limit is for an answering model or judge that the run does not have."""
+        """Raise `ConfigError` if a limit is for a model that the run does not have."""
         from karenina_core import plugins
         from karenina_engine.run.matrix import judges_of
         from karenina_engine.run.plugin_offers import configured_panel
@@ -125,10 +125,9 @@ class Conditions:
             raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
-        """Yield a message for each condition that a group does not meet, and for each named model or group without
-        results.
+        """Yield a message for each condition that a group does not meet, and for each named group without results.
 
-        `missing` is the number of items that did not run; it is added to each group's unjudged items.
+        `missing` is the number of items that did not run, and counts as unjudged in each group.
         """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
             entry.answering for entry in summary.groups
@@ -150,9 +149,9 @@ class Conditions:
                 )
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if a group's pass rate is too low or missing. Undecided items count as incorrect.
+        """Yield a message if a group's pass rate is too low or missing. Undecided items are not correct.
 
-        `of` names the group in the message.
+        `of` names the group.
         """
         limit, rate, undecided = (
             self.fail_under.of(group),
@@ -170,7 +169,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class CIReports:
-    """Reports to write after a run: a JUnit XML file, and whether to write a Markdown summary."""
+    """Reports to write after a run: a JUnit XML file and a Markdown summary."""
 
     junit: Path | None = None
     markdown: bool = False
@@ -178,8 +177,7 @@ class CIReports:
     def check(self, *, as_json: bool) -> None:
         """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money.
 
-        With `as_json`, a Markdown summary must be written to a file (`STEP_SUMMARY`), because it cannot be printed as
-        well.
+        With `as_json`, a Markdown summary must go to a file (`STEP_SUMMARY`), because it cannot be printed too.
         """
         if self.junit is not None:
             _check_junit(self.junit)
@@ -192,10 +190,10 @@ class CIReports:
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
-        """Write the reports. The summary includes `failures`, the reasons why the run fails.
+        """Write the reports. `failures` are the reasons why the run fails, for the summary.
 
-        The summary is appended to the file named by `STEP_SUMMARY`, or printed if this variable is not set. An existing
-        JUnit file is replaced (`check` protects other files). Raises `ConfigError` if writing fails.
+        The summary is added to the file named by `STEP_SUMMARY`, or printed if there is none. An existing JUnit file is
+        replaced (`check` protects other files). Raises `ConfigError` if writing fails.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
@@ -212,14 +210,14 @@ class CIReports:
 
 
 def _format_rate_below(rate: float, limit: float) -> str:
-    """Return a rate below the limit with enough digits to distinguish it from the limit."""
+    """Return a rate with enough digits to show that it is below the limit."""
     return next((text for digits in range(2, 17) if float(text := f"{rate:.{digits}g}") < limit), repr(rate))
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file cannot be read or contains anything other than JUnit XML written by Karenina.
+    """Raise `ConfigError` if a file is not JUnit XML written by Karenina, or cannot be read.
 
-    A missing or empty file is accepted.
+    It may be missing or empty.
     """
     try:
         with path.open("rb") as file:
@@ -238,7 +236,7 @@ def _check_junit(path: Path) -> None:
 
 
 def _write(path: Path, data: bytes, mode: str) -> None:
-    """Write `data` to a file opened in `mode`. Raises `ConfigError` if writing fails."""
+    """Write `data` to a file opened in `mode`. Raises `ConfigError` if this fails."""
     try:
         with path.open(mode) as file:
             file.write(data)

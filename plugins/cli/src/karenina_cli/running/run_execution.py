@@ -1,4 +1,4 @@
-"""Execution of runs: progress, printed results, exit codes, and a clean stop on Ctrl-C."""
+"""Executing runs: progress, printed results, exit codes, and a clean stop on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
 
 GRACE: Final = 3.0
-"""The number of seconds that calls in flight have to finish so that their replies can be stored."""
+"""Seconds that calls in flight have to finish, so that their replies are stored."""
 INTERRUPTED: Final = "the run was interrupted"
 
 
@@ -53,11 +53,11 @@ def execute_run(
     conditions: Conditions | None = None,
     reports: CIReports | None = None,
 ) -> None:
-    """Execute a run with progress, print its results, write reports, and exit with an `ExitCode` unless it succeeds.
+    """Execute a run, print its results, write reports, and exit with an `ExitCode` unless it succeeds.
 
-    If the run is stopped, its results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
-    is set. With `quiet`, progress and single results are not printed; with `some`, at most as many results as in a
-    terminal. The exit code says whether the run was stopped, `conditions` were not met, or no item was judged.
+    If the run is stopped, its results so far are printed, or after Ctrl-C just the summary, unless `as_json` is set.
+    With `quiet`, progress and single results are not printed; with `some`, no more results than in a terminal. The exit
+    code says whether the run was stopped, `conditions` were not met, or no item was judged.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -115,9 +115,9 @@ def execute_run(
 
 
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
-    """Execute a run with progress and return its results, for other commands. Exits if the run is stopped early.
+    """Execute a run for another command, and return its results. Exits if the run is stopped.
 
-    The results are read from `output`, which must be the request's output.
+    The results are read from `output`, which must be that of the request.
     """
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -138,8 +138,9 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
-    """If the run was stopped early, print how to continue it, as quietly as before, and exit. `done` is the number of
-    results in `output`, and `interrupted` says that Ctrl-C stopped the run.
+    """If the run was stopped, say how to continue it, as quietly as before, and exit.
+
+    `done` is the number of results in `output`. `interrupted` means that Ctrl-C stopped the run.
     """
 
     missing = len(session) - done
@@ -156,9 +157,9 @@ def exit_if_stopped(
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or closing it fails.
+    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or closed.
 
-    Any other `JournalError`, such as for a journal that cannot be opened, is raised.
+    Any other `JournalError` is raised, for example if the journal cannot be opened.
     """
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
@@ -177,10 +178,10 @@ def exit_without_journal(
 
 @contextmanager
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
-    """Show the progress of the run in the `with` block, which must set `totals`, and stop the run on Ctrl-C.
+    """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C.
 
-    If Ctrl-C ended the block, `totals` is replaced with the totals of the results in `path`. Exits if the journal or
-    `path` cannot be written. `KeyboardInterrupt` is raised only if Ctrl-C is pressed before the run begins.
+    After Ctrl-C, `totals` is that of the results in `path`. Exits if the journal or `path` cannot be written. Raises
+    `KeyboardInterrupt` only before the run begins.
     """
     from karenina_cli.garbage_collection import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
@@ -214,7 +215,7 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
 
 
 def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool, some: bool) -> None:
-    """Print the results unless `quiet` is set, then the summary with the notes added by plugins."""
+    """Print the results unless `quiet` is set, then the summary with the notes of plugins."""
     from karenina_cli.output.result_output import print_results
     from karenina_report.registered_notes import find_notes
     from karenina_report.run_notes import NotedRun
@@ -226,7 +227,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 
 def note_reuse(screen: Screen, session: RunSession) -> None:
-    """Print how many results and replies came from the journal. Print nothing if none did."""
+    """Print how many results and replies came from the journal, if any did."""
     store, tally = session.result_store, session.tally
     if store is None or session.journal is None or not (store.kept or tally.cached):
         return
@@ -252,9 +253,7 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
 
 
 def _calls_json(session: RunSession) -> dict[str, int]:
-    """Return the `calls` entry for `--json`: the numbers of new and failed calls, of tokens used, and of replies and
-    results from the journal.
-    """
+    """Return `calls` for `--json`: new and failed calls, tokens used, and what came from the journal."""
     tally, store = session.tally, session.result_store
     return {
         "made": tally.made,
@@ -272,7 +271,7 @@ def _all(count: int, noun: str) -> str:
 
 
 def _recovery_hint(session: RunSession, request: RunRequest) -> str:
-    """Return a hint for the user if none of a run's items were judged."""
+    """Say what to do if none of a run's items were judged."""
     again = "run the command again"
     if session.journal is not None and session.resumable and not request.replay:
         again += f", or use `karenina resume {quote(str(session.journal.path))}`"
@@ -280,7 +279,7 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return a hint about trusting the code in this file. The items' own reasons only say `FILE`."""
+    """Say how to trust the code in this file. The items' own reasons only say `FILE`."""
     return (
         f"The code in {file} was not run because it is not trusted. Read the code, then run: "
         f"karenina trust {quote(str(file))}"
@@ -288,7 +287,7 @@ def _trust_hint(file: Path) -> str:
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool, quiet: bool) -> str:
-    """Return how much of a stopped run is finished and how to continue it."""
+    """Say how much of a stopped run is finished, and how to continue it."""
     where = f"; the results are in {path}, and `karenina show {quote(str(path))}` prints them" if done else ""
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
@@ -309,7 +308,7 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool,
 
 
 class ProgressOutput:
-    """A context manager that shows a run's progress or, with `quiet`, only counts results."""
+    """Shows the progress of a run. With `quiet`, only counts results."""
 
     def __init__(self, console: Console, progress: RunProgress, *, quiet: bool = False) -> None:
         self.progress = progress
@@ -336,7 +335,7 @@ class ProgressOutput:
 
 
 class ShownRun:
-    """A run whose progress is shown, with its totals and whether Ctrl-C stopped it early."""
+    """A run whose progress is shown, with its totals and whether Ctrl-C stopped it."""
 
     totals: Totals
     computed: PrecomputedResults | None = None
@@ -347,17 +346,17 @@ class ShownRun:
         self.output = output
 
     def finished(self, _index: int, result: VerificationResult) -> None:
-        """Count a result and update the display. This is called by `execute_session` for each result."""
+        """Count a result and update the display. `execute_session` calls this for each result."""
         self.output.finished(result)
 
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run inside the block.
+    """Make Ctrl-C and SIGTERM stop the run in the block.
 
-    After the first signal, no new items are started, and calls in flight have `GRACE` seconds to finish; if there are
-    any, `note` prints their number. A second signal, or any signal while the session is not running, raises
-    `KeyboardInterrupt`. This has no effect outside the main thread, because only the main thread receives signals.
+    After the first signal, no new items start, and calls in flight have `GRACE` seconds to finish; `note` prints how
+    many there are. Another signal, or one while the session is not running, raises `KeyboardInterrupt`. This only works
+    in the main thread, which receives the signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -365,9 +364,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     pressed = False
 
     def stop(_number: int, _frame: Any) -> None:
-        """Stop the run soon on the first signal, and raise `KeyboardInterrupt` on any further one or if nothing is
-        running.
-        """
+        """Stop the run on the first signal. Raise `KeyboardInterrupt` on another, or if nothing is running."""
         nonlocal pressed
         if pressed or not session.running:
             raise KeyboardInterrupt
@@ -375,7 +372,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         session.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
 
     def note_calls() -> None:
-        """Print the number of calls in flight that are being waited for, if there are any."""
+        """Print how many calls in flight are being waited for, if there are any."""
         calls = session.limits.held
         if calls:
             note(
