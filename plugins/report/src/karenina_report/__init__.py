@@ -1,6 +1,6 @@
-"""Reports on Karenina runs: comparisons and statistics with confidence intervals, and the questions that flipped.
+"""Reports on Karenina runs: comparisons, and statistics with confidence intervals.
 
-Names are imported when they are first used, so that importing the package is fast.
+Names are imported on first use, so that importing the package is fast.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuestions:
-    """The values of each column, keyed by question id, and the lowest and highest score of each trait."""
+    """The values of each column by question id, and the lowest and highest score of each trait."""
 
     columns: Mapping[str, Mapping[str, tuple[str, ...]]]
     scales: Mapping[str, tuple[float, float]]
@@ -31,7 +31,7 @@ def load_benchmark(
 ) -> Benchmark:
     """Return `benchmark`, or load it with `Benchmark.load` if it is a path.
 
-    `columns` and `skip_broken` apply only to a path. Raises `BenchmarkFileError` if the file cannot be read.
+    `columns` and `skip_broken` are for a path. Raises `BenchmarkFileError` if the file cannot be read.
     """
     if not isinstance(benchmark, str | Path):
         return benchmark
@@ -41,9 +41,7 @@ def load_benchmark(
 
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
-    """Return a list containing one warning if the benchmark lacks questions that have results,
-    and otherwise an empty list.
-    """
+    """Return a warning, in a list, if the benchmark lacks questions that have results."""
     absent = {compose(result.question_id) for result in results} - set(map(compose, benchmark.ids))
     if not absent:
         return []
@@ -55,9 +53,9 @@ def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> 
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Return the columns and trait scales of a benchmark.
+    """Read the columns and trait scales of a benchmark.
 
-    Raises `BenchmarkFileError` if `benchmark` is a path and the file cannot be read.
+    Raises `BenchmarkFileError` if it is a path that cannot be read.
     """
     benchmark = load_benchmark(benchmark)
     columns: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -72,7 +70,7 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the columns of a question with their values.
 
-    The columns are its author, its sources, the metadata entries that are not mappings, and its keywords.
+    These are its author, its sources, its metadata (except for mappings) and its keywords.
     """
     values = {"author": question.author, "sources": question.sources, **question.metadata}
     if question.keywords:
@@ -85,7 +83,7 @@ def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:
-    """Yield the name, lowest and highest score of each score or literal trait. Traits without a range are skipped."""
+    """Yield the name, lowest and highest score of each score or literal trait. Others are skipped."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, ScaledTrait) and trait.kind in ("score", "literal"):

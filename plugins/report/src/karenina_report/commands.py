@@ -1,6 +1,4 @@
-"""The plugin that adds `karenina compare`, `export`, `report` and `stats`,
-as well as export formats and report sections.
-"""
+"""The plugin with `karenina compare`, `export`, `report` and `stats`, export formats and report sections."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
 _UNNAMED: Final = "recorded"
-"""The answering model in older results of a single recording file; newer results name the model after the file."""
+"""The answering model in older results of a single recording. Newer ones are named after the file."""
 _OPTIONAL: Final = "--fail-on-regression"
 app = typer.Typer()
 EPILOG: Final = (
@@ -39,10 +39,10 @@ class FlipDirection(StrEnum):
 
 
 class CompareCommand(StrictCommand):
-    """A command whose `--fail-on-regression` option takes an optional value."""
+    """A command whose option `--fail-on-regression` may have a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, giving `--fail-on-regression` the value 0 if no number follows it."""
+        """Parse the arguments. `--fail-on-regression` is 0 if no number follows it."""
         words: list[str] = []
         for at, word in enumerate(args):
             bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
@@ -138,10 +138,10 @@ def compare(
 
 
 def _failures(comparison: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
-    """Yield a message for each failed condition. Raises `ConfigError` if a condition cannot be checked.
+    """Yield a message for each failed condition. Raises `ConfigError` if one cannot be checked.
 
-    `regression` and `within` are the values of --fail-on-regression and --require-within in percentage points, or
-    None if a condition was not requested. A difference without an interval fails only `within`.
+    `regression` and `within` are the values of --fail-on-regression and --require-within in percentage points, or None.
+    A difference without an interval only fails `within`.
     """
     if regression is None and within is None:
         return
@@ -175,9 +175,9 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
 
 
 def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note saying how many questions of a pair are not checked, and why, if there are any.
+    """Say how many questions of a pair are not checked, and why, if there are any.
 
-    `names` maps the labels of the runs to their names.
+    `names` contains the names of the runs by label.
     """
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
@@ -205,9 +205,7 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return the end of a message about updating older results from a single recording file,
-    or "" if there are none.
-    """
+    """Return how to update older results of a single recording, as the end of a message. May be empty."""
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:
         return ""
@@ -218,9 +216,9 @@ def _renamed(comparison: Comparison) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """Yield a note for each run without a counterpart in the other files, and for each pair with unchecked questions.
+    """Yield a note for each run without a counterpart, and for each pair with unchecked questions.
 
-    Another note lists runs that are compared with a different model because the first file has no results for theirs.
+    Another note lists runs that are compared with a different model, because the first file does not have theirs.
     """
     bases = comparison.bases()
     names = {run.label: f"{run.label} ({run.name})" for run in comparison.runs}

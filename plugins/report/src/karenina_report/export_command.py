@@ -30,7 +30,7 @@ def _format_names(incomplete: str) -> list[str]:
 
 
 def _table_names(incomplete: str) -> list[str]:
-    """Return the table names that start with `incomplete`, for shell completion."""
+    """Return the tables that start with `incomplete`, for shell completion."""
     return matching(("results", "fields", "traits", "excerpts", "stages", "calls"), incomplete)
 
 
@@ -124,7 +124,7 @@ def export(
 
 
 def _print(exporter: Exporter, request: ExportRequest) -> None:
-    """Write an export to standard output. Raises `ConfigError` if the format is binary and the output is a terminal."""
+    """Write an export to standard output. Raises `ConfigError` if it is binary and the output is a terminal."""
     if exporter.is_binary and sys.stdout.isatty():
         raise config_error(f"a terminal cannot show the {exporter.name!r} format; specify a file with -o")
     exporter.write(request, sys.stdout.buffer)
@@ -134,8 +134,8 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
     """Write an export to `output`, and call `note` with a message that names the file.
 
-    An existing file is renamed if an earlier export in this format could have written it. Raises `ConfigError` if not,
-    or if the output cannot be written.
+    An existing file is renamed if it looks like an earlier export in this format. Otherwise, or if writing fails,
+    raises `ConfigError`.
     """
     from karenina_report.exports.exporter import ANY_BYTES
     from karenina_report.options import write_whole

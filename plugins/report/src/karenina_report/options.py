@@ -1,4 +1,4 @@
-"""Options shared by the report commands, and functions that write their output files."""
+"""Options that the report commands share, and writing their output files."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def is_number(word: str) -> bool:
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
     """Return the score at which each trait is cut, from options such as `clarity=4`.
 
-    Raises `ConfigError` for an option in any other form, or for a trait that is named twice.
+    Raises `ConfigError` if an option is malformed, or a trait is named twice.
     """
     cuts = {}
     for option in given or ():
@@ -84,8 +84,8 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
     """Return the lowest and highest score of each trait, from options such as `clarity=1:5`.
 
-    Raises `ConfigError` for an option in any other form, if the lowest score is not below the highest, or for a
-    trait that is named twice.
+    Raises `ConfigError` if an option is malformed, if the lowest score is not below the highest, or if a trait is named
+    twice.
     """
     scales = {}
     for option in given or ():
@@ -100,7 +100,7 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
 
 
 def config_error(text: str) -> ConfigError:
-    """Return a `ConfigError` with this message. The class is imported only when it is needed."""
+    """Return a `ConfigError` with this message. The class is imported here to keep startup fast."""
     from karenina_core.errors import ConfigError
 
     return ConfigError([text])
@@ -128,9 +128,9 @@ class SharedOptions:
     benchmark: BenchmarkFile = None
 
     def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
-        """Return the options as keyword arguments, with the benchmark returned by `read_named_benchmark`.
+        """Return the options as keyword arguments, with the benchmark loaded.
 
-        Raises `ConfigError` if `cut` or `scale` contains a malformed option or names a trait twice, and the errors of
+        Raises `ConfigError` if `cut` or `scale` is malformed or names a trait twice, and the errors of
         `read_named_benchmark`.
         """
         benchmark = read_named_benchmark(files, self.benchmark, table.parse())
@@ -147,11 +147,11 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Return the benchmark named by `--benchmark`, or None if this option is not set.
+    """Load the benchmark named by `--benchmark`, if there is one.
 
-    `reading` contains the table options, as returned by `parse_columns`. If there are none, a table is read as in the
-    user's own runs that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError`
-    for table options without a benchmark.
+    `reading` contains the table options from `parse_columns`. By default, a table is read as in the user's own runs
+    that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError` for table options
+    without one.
     """
     if benchmark is None:
         if reading:
@@ -167,16 +167,15 @@ def read_named_benchmark(
 
 
 def moved_note(moved: Path | None) -> str:
-    """Return the end of a message about an output file: the new path of an earlier file, or "" if there was none."""
+    """Return the end of a message about an output file: the new path of an earlier one, if there was one."""
     return f" (the earlier file was renamed to {moved})" if moved is not None else ""
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
-    """Write a temporary file in the same folder as `output`, and rename it to `output` when it is complete.
+    """Write a temporary file next to `output`, and rename it to `output` when it is complete.
 
-    `write` is called with the open file. An existing `output` that starts with any of the byte strings in `begins` is
-    renamed, and its new path is returned. Returns None if there was no such file. Raises `ConfigError` if an existing
-    file starts with other bytes, or if the output cannot be written.
+    `write` is called with the open file. If there is an `output` that starts with one of `begins`, it is renamed, and
+    its new path is returned. Raises `ConfigError` if it starts with other bytes, or if writing fails.
     """
     check_output(output, lines=begins)
     moved: Path | None = None

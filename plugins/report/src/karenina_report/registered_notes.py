@@ -20,7 +20,7 @@ logger: Final = logging.getLogger("karenina")
 
 
 class Note(ReportModel):
-    """A note about the runs in a report, from a plugin or about the benchmark, with its numbers in `values`."""
+    """A note about the runs, from a plugin or about the benchmark, with its numbers in `values`."""
 
     name: str
     text: str
@@ -28,7 +28,7 @@ class Note(ReportModel):
 
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
-    """Return the notes about runs from all plugins. If a plugin's function fails, log a warning and continue."""
+    """Return the notes of all plugins about runs. If one fails, a warning is logged."""
     notes = []
     for offer in command_plugins().offers(karenina_run_notes):
         try:

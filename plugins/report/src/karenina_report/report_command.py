@@ -1,4 +1,4 @@
-"""`karenina report` and `karenina stats`: the results of runs as one HTML file, and their statistics as text."""
+"""`karenina report` and `karenina stats`: runs as one HTML file, and their statistics as text."""
 
 from __future__ import annotations
 

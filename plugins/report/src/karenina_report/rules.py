@@ -1,4 +1,4 @@
-"""Describes field rules in words, based on the benchmark that the results belong to."""
+"""Describing field rules in words, from the benchmark that results belong to."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 FieldRules = Mapping[str, str]
 """The comparison of each field of a template, in words."""
 Rules = Mapping[str, FieldRules]
-"""The field rules of each template, by template id. Results contain this id, so rules always fit the template."""
+"""The field rules of each template by its id. Results contain this id, so rules always fit."""
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the field rules of `benchmark` or, if it is None, of the benchmarks whose runs produced the sources.
+    """Return the field rules of `benchmark` or, by default, of the benchmarks of these runs.
 
-    The paths of these benchmarks come from the user's own state folder, never from a journal. A benchmark that cannot
-    be read contributes no rules.
+    Their paths come from the user's own state folder, never from a journal. Those that cannot be read have no rules.
     """
     rules: dict[str, FieldRules] = {}
     benchmarks = [benchmark] if benchmark is not None else _own_benchmarks(sources)
@@ -45,9 +44,9 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield the benchmarks of the user's own runs that produced the sources.
+    """Yield the benchmarks of the user's own runs that wrote the sources, once each.
 
-    Each benchmark is yielded once. Benchmarks that cannot be read are skipped.
+    Those that cannot be read are skipped.
     """
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
@@ -64,9 +63,9 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the table options used by one of the user's own runs to read `benchmark`.
+    """Return the table options with which one of the user's own runs read `benchmark`.
 
-    Return None if no run read it with table options. Journals that cannot be read are skipped.
+    Returns None if there is no such run. Journals that cannot be read are skipped.
     """
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
@@ -79,9 +78,9 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Suppress all messages of the logger `karenina` in the `with` block.
+    """Silence the logger `karenina` in the block.
 
-    The user's run has already printed those about its benchmark.
+    The user's run has already printed the messages about its benchmark.
     """
     logger = logging.getLogger("karenina")
     logger.addFilter(_drop_record)
@@ -97,18 +96,18 @@ def _drop_record(_record: logging.LogRecord) -> bool:
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
-    """Return the command of the user's own run for a journal, or an empty mapping if it is not known.
+    """Return the command of the user's own run for a journal. Empty if it is not known.
 
-    Raises `JournalError` or `UserStateError` if the command cannot be read.
+    Raises `JournalError` or `UserStateError` if it cannot be read.
     """
     with JournalView(journal) as view:
         return read_own_command(view.id(), journal) or {}
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return the rules of a benchmark, and the ids of questions whose template is invalid or not trusted.
+    """Return the rules of a benchmark, and the questions whose template is invalid or not trusted.
 
-    Nothing in the file is executed: a template that contains code is left out.
+    Nothing is executed, so templates with code are left out.
     """
     rules: dict[str, FieldRules] = {}
     left_out = []
@@ -124,9 +123,7 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
 
 
 def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield a warning if a benchmark lacks questions that have results,
-    and one for each reason why rules are missing.
-    """
+    """Yield a warning for questions that the benchmark lacks, and one for each reason why rules are missing."""
     results = list(results)
     yield from find_absent(benchmark, results)
     rules, left_out = read_rules(benchmark)
@@ -147,19 +144,19 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
 
 
 def rule_text(primitive: Primitive) -> str:
-    """Return a primitive as a string with its non-default parameters: `NumericTolerance (tolerance 0.05)`."""
+    """Describe a primitive with its parameters, as in `NumericTolerance (tolerance 0.05)`. Defaults are left out."""
     parts = ", ".join(_parameters(primitive))
     return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
 
 
 def _parameters(primitive: Primitive) -> Iterator[str]:
-    """Yield the name and value of each parameter that differs from its default."""
+    """Yield the name and value of each parameter that is not the default."""
     for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
         yield f"{name} {', '.join(map(_parameter_text, value)) if isinstance(value, list) else _parameter_text(value)}"
 
 
 def _parameter_text(value: object) -> str:
-    """Return a parameter as a string. For a synonym map, which can be long, return only the number of entries."""
+    """Return a parameter as text. Of a synonym map, this is just the number of entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

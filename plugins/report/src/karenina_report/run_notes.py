@@ -1,4 +1,4 @@
-"""Plugin notes about the pass rates of runs, such as a rate corrected with the help of labels."""
+"""Notes of plugins about pass rates, such as a rate corrected with labels."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from karenina_core.hooks import hookspec
 class NotedRun:
     """The run that a note is about: the results of one answering model in a file.
 
-    `label` is the run's letter in a comparison, or an empty string for a single run. `model` is the id of the answering
-    model, or None for all results in the file. `source` is the file, or None for results in memory.
+    `label` is its letter in a comparison, or empty for a single run. `model` is the id of the answering model, or None
+    for all results in the file. `source` is the file, or None for results in memory.
     """
 
     label: str
@@ -26,7 +26,7 @@ class NotedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """A note about runs: a name of one or two words, a text, and its numbers in `values`, which are JSON-compatible."""
+    """A note about runs: a name of one or two words, a text, and its numbers in `values` (JSON-compatible)."""
 
     name: str
     text: str
@@ -36,8 +36,8 @@ class RunNote:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-    """Provide functions that return notes about the pass rates of runs, for `karenina show` and `compare` to print.
+    """Return functions that make notes about pass rates, for `karenina show` and `compare` to print.
 
-    A function that fails is left out, with a warning. The hook is called for plugins with an entry point in the group
+    A function that fails is left out with a warning. This hook is called for plugins with an entry point in the group
     `karenina.plugins`, without importing stages or adapters.
     """

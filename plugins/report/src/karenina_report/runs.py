@@ -1,4 +1,4 @@
-"""The runs in a report. Each contains the results of one answering model and the information in its journal."""
+"""The runs in a report, each with the results of one answering model and what its journal says."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Source = str | Path | Iterable[VerificationResult]
 
 _SQLITE: Final = b"SQLite format 3\0"
 _ANSWERING_TASKS: Final = ("answer_generation", "generation")
-"""The keys of `prompt_config` whose instructions go to the answering model rather than to a judge."""
+"""The keys of `prompt_config` that are for the answering model rather than a judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalInfo:
-    """The information in the journal of a run. It is empty if there is no journal.
+    """What the journal of a run says. Empty if there is no journal.
 
-    `cost` is the cost of all runs in the journal, `content` is a digest of the benchmark, and `settings` is the
+    `cost` is the cost of all runs in the journal, `content` a digest of the benchmark, and `settings` the
     configuration.
     """
 
@@ -51,7 +51,7 @@ class JournalInfo:
 
     @property
     def judge_prompts(self) -> Mapping[str, str] | None:
-        """The instructions that the user added to judge prompts, keyed by task, or None if they are unknown."""
+        """The user's own instructions for judges by task, if known."""
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
@@ -64,8 +64,8 @@ class JournalInfo:
 class Run:
     """The results of one answering model.
 
-    `stages` contains the names, distributions and versions of the stages that ran. `rescored` is True if `karenina
-    rescore` wrote the results. `missing_cost` is the reason why the cost is unknown or incomplete.
+    `stages` contains the names, distributions and versions of the stages that ran. `rescored` is true if `karenina
+    rescore` wrote the results. `missing_cost` says why the cost is unknown or incomplete.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Run:
     rescored: bool = False
 
     def add(self, result: VerificationResult) -> None:
-        """Add a result to the totals, keeping the parts of it that comparisons need."""
+        """Add a result to the totals, keeping what comparisons need."""
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
         self.stages.update(
@@ -105,15 +105,15 @@ class Run:
 
 
 _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": None}
-"""The parts of a result that take most of its memory and are not compared."""
+"""Parts of a result that take most of its memory and are not compared."""
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
-    """Return the runs in `sources`, in order: one for each answering model in each source.
+    """Read the runs in `sources`, one for each answering model of each source.
 
-    If names are not unique, the file is added to them. `model` chooses one answering model by its id. Raises
-    `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no results or is
-    listed twice.
+    If names are not unique, the file is added to them. Use `model` to select an answering model by its id. Raises
+    `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if one has no results or is listed
+    twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model) for source in sources]
@@ -128,14 +128,14 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
 
 
 def check_named_once(files: Sequence[Path]) -> None:
-    """Raise `ConfigError` if a file is listed twice, even under two names, because its results would count twice."""
+    """Raise `ConfigError` if a file is listed twice, even under two names. Its results would count twice."""
     repeated = describe_repeated(files)
     if repeated is not None:
         raise ConfigError([f"{repeated}, so its results would be counted twice; specify it only once"])
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:
-    """Return the runs in a source by answering model, or only the run of `model`. The list is empty without results."""
+    """Return the runs in a source by answering model, or just that of `model`. Empty without results."""
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
         answering = result.metadata.answering_id
@@ -155,7 +155,7 @@ def _runs_of(source: Source, model: str | None) -> list[Run]:
 
 
 def _is_rescored(source: Source) -> bool:
-    """Return whether `karenina rescore` wrote the source. Return False for journals and results in memory."""
+    """Return whether `karenina rescore` wrote the source. Journals and results in memory do not count."""
     return (
         isinstance(source, str | Path)
         and not is_journal(Path(source))
@@ -164,9 +164,9 @@ def _is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Add the file, or otherwise the path or number, to the names of runs if the names are not unique.
+    """Add the file, path or number to the names of runs if they are not unique.
 
-    If each source contains only one run (`one_each`) and all names are the same, the file replaces the name.
+    If each source is one run (`one_each`) and all names are the same, the file takes the place of the name.
     """
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
@@ -178,7 +178,7 @@ def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
 
 
 def base_name(path: Path) -> str:
-    """Return the name of a result file or journal without its suffixes: `demo` for `demo.results.jsonl`."""
+    """Return the name of a result file or journal without its suffixes, such as `demo` for `demo.results.jsonl`."""
     return path.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
 
 
@@ -190,8 +190,8 @@ def _source_name(source: Source) -> str | None:
 def iterate_results(source: Source) -> Iterator[VerificationResult]:
     """Yield the results in a source.
 
-    Raises `ResultFileError` or `JournalError` if the source cannot be read, and `ConfigError` if a journal contains
-    results from another version.
+    Raises `ResultFileError` or `JournalError` if it cannot be read, and `ConfigError` if a journal contains results of
+    another version.
     """
     if not isinstance(source, str | Path):
         yield from source
@@ -202,7 +202,7 @@ def iterate_results(source: Source) -> Iterator[VerificationResult]:
 
 
 def is_journal(path: Path) -> bool:
-    """Return whether the file is an SQLite database, as journals are, or False if it cannot be read."""
+    """Return whether a readable file is an SQLite database, as journals are."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
@@ -211,9 +211,9 @@ def is_journal(path: Path) -> bool:
 
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
-    """Yield the results of a journal's last run.
+    """Yield the results of the last run in a journal.
 
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results from another version.
+    Raises `JournalError` if it cannot be read, and `ConfigError` if it contains results of another version.
     """
     with JournalView(path) as opened:
         for line in opened.results():
@@ -229,10 +229,7 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
 
 
 def find_journal(source: Source) -> Path | None:
-    """Return the journal of a source: the source itself, or the journal of the run that wrote the result file.
-
-    Returns None if there is no journal, and for results in memory.
-    """
+    """Return the journal of a source, if there is one: itself, or that of the run that wrote the file."""
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -240,7 +237,7 @@ def find_journal(source: Source) -> Path | None:
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Return the information in the source's journal. It is empty if there is no journal or the journal cannot be read.
+    """Read what the source's journal says. Empty if there is none or it cannot be read.
 
     Without a journal, the header of a result file may still say that the run was free.
     """
@@ -261,9 +258,9 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why the cost of a source is unknown or incomplete and how to fix this, or None if the cost is known.
+    """Return why the cost of a source is unknown or incomplete and what to do, or None if it is known.
 
-    `spent` is the cost recorded in the source's journal, or None if there is no journal.
+    `spent` is the cost in the source's journal, if there is one.
     """
     if spent is not None:
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
@@ -284,7 +281,7 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of the answer that a result is about. This id is the same for all judges and in label files."""
+    """Return the id of the answer that a result is about, which is the same for all judges and in label files."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]
@@ -293,10 +290,9 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the ground truth shown to a labeller.
+    """Return the id of the ground truth shown to a labeller, which is stored with labels.
 
-    A label stores it to record which ground truth it was based on. `reference` is the reference answer, and `truth`
-    contains the ground truths of the fields as JSON. The id starts with a letter, so that no spreadsheet reads it as a
-    number.
+    `reference` is the reference answer, and `truth` contains the ground truths of the fields as JSON. The id starts
+    with a letter, so that no spreadsheet takes it for a number.
     """
     return f"t{hashlib.sha256(json.dumps([reference, sorted(truth.items())]).encode()).hexdigest()[:15]}"

@@ -1,1 +1,1 @@
-"""Comparisons of runs: pairing, paired values, changes, and the printed text."""
+"""Comparisons of runs: pairing, paired values, changes, and the text."""

@@ -16,11 +16,11 @@ from karenina_report.statistics.statistics_result import ReportModel
 from karenina_terminal.notebook_html import SectionsView
 
 Direction = Literal["better", "worse"]
-"""The direction of a flip: whether the second run of a pair is better or worse than the first."""
+"""The direction of a flip: whether the second run of a pair is better or worse."""
 
 
 class ComparedRun(ReportModel):
-    """One run in a comparison. `label` is its letter (A, B, ...), and `model` is the id of its answering model."""
+    """A run in a comparison. `label` is its letter (A, B, ...), and `model` the id of its answering model."""
 
     label: str
     name: str
@@ -40,7 +40,7 @@ class ComparedRun(ReportModel):
 
 
 class PlainInterval(ReportModel):
-    """The interval and p value of the t test without pseudo-units, as computed by other programs."""
+    """The interval and p value of a plain t test, as other programs compute it."""
 
     low: float
     high: float
@@ -48,9 +48,7 @@ class PlainInterval(ReportModel):
 
 
 class Flipped(ReportModel):
-    """The number of questions whose value differs between the runs: in total,
-    and for each run that has the higher value.
-    """
+    """The number of questions whose value differs: in total, and by which run has the higher one."""
 
     questions: int
     higher_in_a: int
@@ -58,9 +56,9 @@ class Flipped(ReportModel):
 
 
 class Bounds(ReportModel):
-    """The bounds of the difference if unjudged results count as wrong in one run and as correct in the other.
+    """The bounds of the difference if unjudged results were wrong in one run and correct in the other.
 
-    `sign_holds` is True if the difference has the same sign at both bounds.
+    `sign_holds` is true if both bounds have the same sign.
     """
 
     unjudged_a: int
@@ -73,11 +71,11 @@ class Bounds(ReportModel):
 class Power(ReportModel):
     """The power of a comparison.
 
-    `detectable` is the difference that is found with 80% power. If it exceeds the share of questions that flip,
-    `six_flips` is True: at least six flips in one direction are needed. `questions` contains the number of questions
-    needed to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would
-    reduce, and `at_best` is the smallest difference that could be detected with unlimited replicates. Both are None
-    if there is only one replicate.
+    `detectable` is the difference that is found with 80% power. If it is above the share of questions that flip,
+    `six_flips` is true: at least six flips in one direction are needed. `questions` says how many questions are needed
+    to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would reduce,
+    and `at_best` the smallest difference that could be found with any number of replicates. Both are None with one
+    replicate.
     """
 
     detectable: float
@@ -91,8 +89,9 @@ class Difference(ReportModel):
     """The difference A minus B in one metric, over the questions with a value in both runs.
 
     `units` is the number of statistical units: clusters of correlated questions, by default those with the same text.
-    `p` is the p value of the sign-flip test. `p_exact` is True if all sign patterns were counted. `p_adjusted` is the p
-    value adjusted for all pairs of runs (Holm). Metrics are between 0 and 1, so the interval is clipped to [-1, 1].
+    `p` is the p value of the sign-flip test, which is exact (`p_exact`) if all sign patterns were counted, and
+    `p_adjusted` is adjusted for all pairs of runs (Holm). Metrics are between 0 and 1, so the interval is clipped to
+    [-1, 1].
     """
 
     metric: str
@@ -115,14 +114,14 @@ class Difference(ReportModel):
     power: Power | None
 
     def limits(self, *, turned: bool = False) -> tuple[float, float] | None:
-        """Return the bounds of A minus B or, if `turned`, of B minus A, or None if there is no interval."""
+        """Return the bounds of A minus B, or of B minus A if `turned`. None if there is no interval."""
         if self.low is None or self.high is None:
             return None
         return (-self.high, -self.low) if turned else (self.low, self.high)
 
 
 class Group(ReportModel):
-    """The pass rates of the questions that share a value in a column, not corrected for the number of groups."""
+    """The pass rates of the questions with the same value in a column, not corrected for the number of groups."""
 
     value: str
     questions: int
@@ -143,10 +142,10 @@ class Side(ReportModel):
 
 
 class FieldValues(ReportModel):
-    """The values extracted for a field in A and B, and the ground truth and rule with which they are compared.
+    """The values extracted for a field in A and B, with the ground truth and rule.
 
-    `a` and `b` map each value, as a string, to the number of results that have it. `truths` has several values if the
-    ground truth changed. `rule` describes the comparison in words, or is None if the benchmark is not known.
+    `a` and `b` contain the number of results for each value, as a string. There are several `truths` if the ground
+    truth changed. `rule` is in words, or None if the benchmark is not known.
     """
 
     name: str
@@ -159,9 +158,9 @@ class FieldValues(ReportModel):
 class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
-    `changed` names the parts that differ: "answer", "extraction", "truth" or "verdict". `metrics` and `fields` contain
-    the differing means in A and B; a mean is None if nothing was judged. `values` lists the fields whose results or
-    extracted values differ.
+    `changed` says what differs: "answer", "extraction", "truth" or "verdict". `metrics` and `fields` contain the means
+    in A and B that differ; a mean is None if nothing was judged. `values` lists fields with different results or
+    values.
     """
 
     question_id: str
@@ -178,7 +177,7 @@ class Change(ReportModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def higher_in(self) -> Literal["a", "b"] | None:
-        """The run whose mean verdict is higher, or None if the question did not flip."""
+        """The run with the higher mean verdict, or None if the question did not flip."""
         a, b = self.a.correct, self.b.correct
         if not self.flipped or a is None or b is None or a == b:
             return None
@@ -186,7 +185,7 @@ class Change(ReportModel):
 
     @property
     def undecided(self) -> int:
-        """-1 if the question is undecided more often in A, 1 if more often in B, and 0 if equally often in both."""
+        """-1 if the question is undecided more often in A, 1 if more often in B, and 0 otherwise."""
         shares = [
             side.outcomes.get(Outcome.UNDECIDED, 0) / (sum(side.outcomes.values()) or 1) for side in (self.a, self.b)
         ]
@@ -196,13 +195,12 @@ class Change(ReportModel):
 class Pair(ReportModel):
     """A comparison of two runs. The first of the `differences` is the pass rate, if there are verdicts.
 
-    `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` is the
-    difference with them decided in favor of A; results with the same values get the same verdict in both runs. Both
-    are None if no result is undecided. `changed` maps each question that is left out to the parts that changed:
-    "template", "truth" or "question" (its text). With `any_template`, `changed` is empty: such questions are
-    compared, and a note names them. `unpaired` questions have a verdict in at most one of the runs. `unit` is the
-    kind of statistical unit. `more_undecided` counts the questions that are undecided more often in A, and those
-    that are undecided more often in B. `rescored` contains the labels of runs written by `karenina rescore`.
+    `lowest` and `highest` are the pass rate difference with undecided results decided in favor of B and of A; results
+    with the same values get the same verdict in both runs. Both are None if nothing is undecided. `changed` contains
+    the questions left out and what changed: "template", "truth" or "question" (its text). With `any_template`, they are
+    compared instead, and a note names them. `unpaired` questions have a verdict in at most one run. `unit` is the kind
+    of statistical unit. `more_undecided` counts questions that are undecided more often in A, and in B. `rescored`
+    contains the labels of runs written by `karenina rescore`.
     """
 
     a: str
@@ -230,15 +228,12 @@ class Pair(ReportModel):
         return [change for change in self.changes if change.flipped]
 
     def difference(self, metric: str = "pass rate") -> Difference | None:
-        """Return the difference in a metric, or None if the metric was not compared."""
+        """Return the difference in a metric, or None if it was not compared."""
         return next((difference for difference in self.differences if difference.metric == metric), None)
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs and their pairwise comparisons.
-
-    `baseline` is the label of the run with which the others are compared.
-    """
+    """Several runs, compared in pairs. `baseline` is the label of the run to compare the others with."""
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
@@ -247,11 +242,10 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return, keyed by label, the run that each run must not be worse than: the baseline,
-        or otherwise the first run.
+        """Return which run each run must not be worse than, by label: the baseline, or the first run.
 
-        If a file shares an answering model with the first file, or the first file contains several models, each of its
-        runs is compared with the first file's run of the same model instead. The value is None if there is no such run.
+        If the first file has several answering models, or another file shares one, each run is compared with the first
+        file's run of the same model. The value is None if there is no such run.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]
@@ -266,8 +260,8 @@ class Comparison(SectionsView, ReportModel):
     def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
         """Return the comparison with only some of its `changes`.
 
-        `direction` keeps only flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps only
-        questions with at least one of these keywords. Raises `ConfigError` for a keyword that no changed question has.
+        `direction` keeps flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps questions
+        with at least one of them. Raises `ConfigError` for a keyword that no changed question has.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
@@ -290,12 +284,12 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the condition and the interval for each pass rate difference `other` minus `label`.
+        """Return the conditions and intervals of the pass rate difference `other` minus `label`.
 
-        The condition is a string for use in messages; it is empty for the interval over all results. There are further
-        intervals for each judge, if there are several, and for undecided results counted as wrong in `other` and
-        correct in `label`. An interval is None if there are fewer than two units. The list is empty if the runs are not
-        compared or no question has a verdict in both.
+        The condition is for messages, and is empty for the interval over all results. More intervals are for each
+        judge, if there are several, and for undecided results counted as wrong in `other` and correct in `label`. An
+        interval is None with fewer than two units. The list is empty if the runs are not compared or no question has a
+        verdict in both.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

@@ -32,9 +32,7 @@ _MOST_OF_A_VALUE: Final = 120
 
 @sections_of.register(Comparison)
 def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterator[Section]:
-    """Yield the sections for `karenina compare` and notebooks,
-    with at most `most_changes` changes of each kind per pair.
-    """
+    """Yield the sections for `karenina compare` and notebooks, with up to `most_changes` changes of each kind."""
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
     missing = [
         ("Cost", in_one_line(f"of {run.label}: {run.missing_cost}")) for run in comparison.runs if run.missing_cost
@@ -56,7 +54,7 @@ def _run_name(run: ComparedRun) -> str:
 
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
-    """Return the rows of the run table. It has rows for undecided items only if a run has some."""
+    """Return the rows of the run table. Rows for undecided items are only there if needed."""
     undecided = any(run.summary.undecided for run in runs)
     return [
         ["", *(run.label for run in runs)],
@@ -73,9 +71,9 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
 
 
 def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
-    """Yield the pass rates of the runs, broken down by judge if a run has several.
+    """Yield the pass rates of the runs, by judge if there are several.
 
-    With `undecided`, each row is followed by one with the rates if undecided results were wrong.
+    With `undecided`, each is followed by the rates if undecided results were wrong.
     """
     several = any(len(run.summary.groups) > 1 for run in runs)
     judges = dict.fromkeys(group.judge for run in runs for group in run.summary.groups) if several else [None]
@@ -94,9 +92,9 @@ def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list
 
 
 def _cost(run: ComparedRun) -> str:
-    """Return the cost as a string, or `unknown`.
+    """Return the cost as text, or `unknown`.
 
-    `>=` marks a lower bound, and `(all models)` a cost shared by several models.
+    `>=` marks a lower bound, and `(all models)` a cost that several models share.
     """
     if run.cost_usd is None:
         return "unknown"
@@ -105,7 +103,7 @@ def _cost(run: ComparedRun) -> str:
 
 
 def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most_changes: int) -> Iterator[Section]:
-    """Yield the sections for one pair. `rates` maps the label of each run to its pass rates by judge."""
+    """Yield the sections for one pair. `rates` contains the pass rates of each run by judge."""
     yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
     others = [difference for difference in pair.differences if difference.metric != RATE]
     if others:
@@ -130,7 +128,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most
 
 
 def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about a pair. `rates` is the same as for `_pair_sections`."""
+    """Yield the facts about a pair as name and text. `rates` is the same as for `_pair_sections`."""
     yield from _left_out_facts(pair)
     main = pair.difference()
     if main is None:
@@ -157,9 +155,9 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield the questions that are left out of a pair, and other notes.
+    """Yield the questions left out of a pair, and other notes.
 
-    These facts come first, because the rates cannot be understood without them.
+    These come first, because the rates make no sense without them.
     """
     for what, ids in (
         (f"Only in {pair.a}", pair.only_a),
@@ -175,9 +173,9 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _difference_text(difference: Difference) -> str:
-    """Return the difference with its interval, described as rough if there are fewer than 20 units.
+    """Return the difference with its interval, which is called rough with fewer than 20 units.
 
-    If there is only one unit, the text says that it has no interval.
+    With one unit, there is no interval, and the text says so.
     """
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
@@ -187,7 +185,7 @@ def _difference_text(difference: Difference) -> str:
 
 
 def p_text(one: Difference) -> str:
-    """Return the p value as a string, including the adjusted p value if there are several pairs."""
+    """Return the p value as text. If there are several pairs, the adjusted one is included."""
     how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
     adjusted = f"; {_p_equals(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
     return f"{_p_equals(one.p)} ({how}; mid-{_p_equals(one.mid_p)}){adjusted}"
@@ -200,7 +198,7 @@ def _p_equals(p: float) -> str:
 
 
 def _size(difference: Difference, unit: str) -> str:
-    """Return the number of questions, plus the number of units if different and the results per question if above 1."""
+    """Return the number of questions, of units if that differs, and of results per question if above 1."""
     alike = (
         ""
         if difference.units == difference.questions
@@ -211,12 +209,12 @@ def _size(difference: Difference, unit: str) -> str:
 
 
 def _questions(count: int) -> str:
-    """Return a number of questions as a string: `1 question` or `1,000 questions`."""
+    """Return a number of questions as text, such as `1 question` or `1,000 questions`."""
     return quantity(count, "question")
 
 
 def _flips_text(difference: Difference, pair: Pair) -> str:
-    """Return how many questions flipped, and in how many of them each run is better."""
+    """Say how many questions flipped, and in how many of them each run is better."""
     flipped = difference.flipped
     return (
         f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
@@ -224,7 +222,7 @@ def _flips_text(difference: Difference, pair: Pair) -> str:
 
 
 def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
-    """Return which run is undecided more often, and what the pass rates would be if undecided results were wrong."""
+    """Say which run is undecided more often, and what the pass rates would be if that were wrong."""
     lower = ", ".join(
         f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
         + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")
@@ -239,7 +237,7 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
 
 
 def _bounds_text(difference: Difference, pair: Pair) -> str:
-    """Return the bounds that result from results without a verdict. The difference must have `bounds`."""
+    """Return the bounds due to results without a verdict. The difference must have `bounds`."""
     bounds = difference.bounds
     assert bounds is not None
     depends = "does not depend" if bounds.sign_holds else "depends"
@@ -251,7 +249,7 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
 
 
 def _power_text(difference: Difference) -> str:
-    """Return which difference the comparison can detect, and how many questions are needed for other differences.
+    """Say which difference can be found, and how many questions are needed for others.
 
     The difference must have `power`.
     """
@@ -269,14 +267,12 @@ def _power_text(difference: Difference) -> str:
 
 
 def _group_interval(group: Group) -> str:
-    """Return the interval for a group, described as rough if there are fewer than 20 questions,
-    or `-` if there is none.
-    """
+    """Return the interval for a group, or `-` if there is none. With fewer than 20 questions, it is called rough."""
     return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
 
 
 def _changed_text(pair: Pair) -> str:
-    """Return which questions were left out because they changed, and how to make them comparable."""
+    """Say which questions were left out because they changed, and how to compare them anyway."""
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
@@ -296,7 +292,7 @@ def _ids(ids: Sequence[str]) -> str:
 
 
 def _metric_row(difference: Difference) -> list[str]:
-    """Return the table row for a metric. If there are several pairs, the p value is the adjusted one."""
+    """Return the row for a metric. With several pairs, the p value is the adjusted one."""
     p = p_value(difference.p if difference.p_adjusted is None else difference.p_adjusted)
     return [
         in_one_line(difference.metric),
@@ -309,7 +305,7 @@ def _metric_row(difference: Difference) -> list[str]:
 
 
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
-    """Yield a section for each kind of change, with at most `most` questions, or nothing if `most` is 0."""
+    """Yield a section for each kind of change, with up to `most` questions. If it is 0, there are none."""
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
         ("To and from undecided", [changed for changed in pair.changes if changed.undecided and not changed.flipped]),
@@ -337,9 +333,7 @@ def _change_rows(change: Change) -> list[tuple[str, str]]:
 
 
 def _values_text(values: FieldValues) -> str:
-    """Return the values extracted in both runs, with the ground truth and the rule:
-    `40 -> 6, truth 40, rule ExactMatch`.
-    """
+    """Return the values of both runs with ground truth and rule, as in `40 -> 6, truth 40, rule ExactMatch`."""
     sides = (
         f"{_extracted_text(values.a)} -> {_extracted_text(values.b)}"
         if values.a != values.b
@@ -354,9 +348,9 @@ def _values_text(values: FieldValues) -> str:
 
 
 def _extracted_text(counts: Mapping[str, int]) -> str:
-    """Return the first 5 extracted values, with the number of results for each if there are several values.
+    """Return the first 5 extracted values, each with its number of results if there are several.
 
-    Returns `not extracted` if there are no values.
+    Returns `not extracted` if there are none.
     """
     several = len(counts) > 1
     shown = [
@@ -372,9 +366,9 @@ def _share(value: float | None) -> str:
 
 
 def _outcomes(counts: object) -> str:
-    """Return outcomes as a string: `2 correct + 1 wrong`. For a single result, the count is left out.
+    """Return outcomes as text, such as `2 correct + 1 wrong`. A single result is not counted.
 
-    Return `no result` if there are none.
+    Returns `no result` if there are none.
     """
     assert isinstance(counts, dict)
     if not counts:
@@ -385,7 +379,7 @@ def _outcomes(counts: object) -> str:
 
 
 def _several_pairs_text(comparison: Comparison) -> str:
-    """Return a note explaining how p values are adjusted for the number of pairs."""
+    """Explain how p values are adjusted for the number of pairs."""
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "
@@ -394,18 +388,15 @@ def _several_pairs_text(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """Return a difference between shares as a string, in percentage points with a sign."""
+    """Return a difference between shares in percentage points, with a sign."""
     return f"{100 * share:+.2f}"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval of shares as a string, in percentage points, or `-` if there is none."""
+    """Return an interval of shares in percentage points, or `-` if there is none."""
     return "-" if low is None or high is None else f"[{points(low)}, {points(high)}]"
 
 
 def p_value(p: float) -> str:
-    """Return a p value as a string with three decimals, or four if it is below 0.01.
-
-    Below 0.0001, return `< 0.0001`.
-    """
+    """Return a p value with three decimals, four below 0.01, and `< 0.0001` below that."""
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

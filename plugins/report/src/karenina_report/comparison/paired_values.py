@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 _POINTS = (1, 3, 5)
 Place = tuple[Hashable, ...]
-"""The key that pairs two observations of one question: replicate and judge."""
+"""The key that pairs two observations of a question: replicate and judge."""
 
 
 @dataclass(slots=True)
 class MetricValues:
-    """A metric's values for one question in one run, by replicate and judge, and the number of missing values.
+    """The values of a metric for one question in one run, by replicate and judge, and how many are missing.
 
-    If both runs contain the same stored answers, `unpaired` contains the values of replicates judged only in this run.
+    If both runs have the same stored answers, `unpaired` contains the values of replicates judged only here.
     """
 
     values: dict[Place, list[Fraction]] = field(default_factory=dict)
@@ -46,12 +46,12 @@ class MetricValues:
 
     @property
     def mean(self) -> Fraction | None:
-        """The mean of the values, not including those in `unpaired`, or None if there are none."""
+        """The mean of the values, without those in `unpaired`, or None if there are none."""
         count = self.count
         return self._sum / count if count > 1 else self._sum if count else None
 
     def mean_if(self, missing: int) -> Fraction:
-        """The mean of all values, paired or not, with each missing value replaced by `missing` (0 or 1)."""
+        """The mean of all values, paired or not, with `missing` (0 or 1) in place of each missing one."""
         total = self._sum + sum(self.unpaired, Fraction(self.missing * missing))
         return total / self.total_count
 
@@ -82,7 +82,7 @@ class PairedQuestion:
 
     @property
     def is_complete(self) -> bool:
-        """Whether both runs have a value, not counting those in `unpaired`."""
+        """Whether both runs have a value, not counting `unpaired`."""
         return bool(self.a.count and self.b.count)
 
     @property
@@ -97,10 +97,10 @@ class PairedQuestion:
 def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
-    """Return the questions that have a value for the metric, or should have one.
+    """Return the questions that have, or should have, a value for the metric.
 
-    Only results from `judges` (default: those of the pairing) and questions in `ids` (default: all) are used. If both
-    runs contain the same stored answers, the values of replicates judged in only one run are in `unpaired`.
+    Use `judges` (default: those of the pairing) and `ids` to select results. If both runs have the same stored answers,
+    values of replicates judged in only one of them are in `unpaired`.
     """
     counted = set(pairing.judges if judges is None else judges)
     paired = []
@@ -124,7 +124,7 @@ def pair_values(
 
 
 def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, place: Place) -> None:
-    """Add the value of a result, or count it as missing if the result should have one but does not."""
+    """Add the value of a result, or count it as missing if there should be one."""
     value = metric.value(result)
     if value is not None:
         side.values.setdefault(place, []).append(as_fraction(value))
@@ -133,7 +133,7 @@ def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, p
 
 
 def _set_unpaired_aside(question: PairedQuestion) -> None:
-    """Move the values of replicates that occur in only one run to `unpaired`."""
+    """Move the values of replicates that are in only one run to `unpaired`."""
     both = question.a.values.keys() & question.b.values.keys()
     for side in (question.a, question.b):
         side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]
@@ -147,10 +147,10 @@ def estimate_difference(
     *,
     same_answers: bool = False,
 ) -> Difference | None:
-    """Return the estimated difference in a metric, or None if no question has a value in both runs.
+    """Estimate the difference in a metric. Returns None if no question has a value in both runs.
 
-    The difference is positive if the metric is higher in A. `unit_of` returns the statistical unit for a question
-    id. `same_answers` says that replicates are paired, which affects only the power.
+    It is positive if the metric is higher in A. `unit_of` returns the statistical unit of a question. `same_answers`
+    means that replicates are paired, which only matters for the power.
     """
     both = [question for question in questions if question.is_complete]
     if not both:
@@ -191,21 +191,21 @@ def estimate_difference(
 
 
 def _mean(values: Iterable[Fraction | None]) -> float:
-    """Return the mean of the values that are not None. There must be at least one such value."""
+    """Return the mean of the values, ignoring None. There must be at least one."""
     present = [value for value in values if value is not None]
     return float(sum(present, Fraction(0)) / len(present))
 
 
 def _plain(low: float | None, high: float | None, p: float | None) -> PlainInterval | None:
-    """Return the interval of the plain t test, or None if a bound or the p value is None."""
+    """Return the interval of the plain t test, if it is known."""
     return None if low is None or high is None or p is None else PlainInterval(low=low, high=high, p=p)
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
     """Return the bounds if missing values were 0 in one run and 1 in the other.
 
-    Return None if no values are missing, or if no question has results in both runs. `total` is the sum of the
-    questions' differences. Its sign is compared with the signs of the bounds.
+    Returns None if none are missing, or if no question has results in both runs. `total` is the sum of the differences,
+    for comparing signs.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]
@@ -218,9 +218,9 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 
 
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
-    """Return the power of a comparison, or None if there is no standard error.
+    """Return the power of a comparison, if there is a standard error.
 
-    `flipping` is the share of flipped questions. `same_answers` is the same as for `estimate_difference`.
+    `flipping` is the share of questions that flipped. For `same_answers`, see `estimate_difference`.
     """
     if error is None:
         return None
@@ -236,20 +236,19 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 
 
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
-    """Return the share of the differences' variance that comes from replicates.
+    """Return the share of the variance of the differences that comes from replicates.
 
-    Return None if no question has several replicates, or if the share cannot be estimated. `same_answers` is the
-    same as for `estimate_difference`.
+    Returns None if there are no replicates or it cannot be estimated. For `same_answers`, see `estimate_difference`.
     """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference, or None if there is only one replicate.
+    """Return the variance that replicates add to a question's mean difference. None with one replicate.
 
-    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, the variances of
-    the two runs are added.
+    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum for
+    both runs.
     """
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:

@@ -1,4 +1,4 @@
-"""Pairs the questions, judges and answers of two runs, and checks whether they can be compared."""
+"""Pairing the questions, judges and answers of two runs, and checking whether they can be compared."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ RESCORE: Final = (
 
 @dataclass(slots=True)
 class Pairing:
-    """The questions in two runs with their results.
+    """The questions of two runs with their results.
 
-    `changed` maps each question that is left out to the parts that differ between the runs: "template", "truth" or
-    "question" (its text). With `any_template`, `changed` is empty: such questions are compared, and a note names
-    them. `judges` contains the judges whose results are compared, and `judge_name` returns the judge for a result.
-    `same_answers` is True if both runs contain the same stored answers; replicates are then paired. `same_judges`
-    is True if both runs have the same judges.
+    `changed` contains the questions left out and what changed: "template", "truth" or "question" (its text). With
+    `any_template`, they are compared instead, and a note names them. `judges` are the judges to compare, and
+    `judge_name` returns the judge of a result. `same_answers` is true if both runs have the same stored answers, so
+    that replicates are paired. `same_judges` is true if they have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -53,8 +52,8 @@ class Pairing:
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
     """Return the questions, judges and answers that can be compared.
 
-    With `any_judge`, runs with different judges or judge prompts are also compared. With `any_template`, so are
-    questions whose template, ground truth or text changed. Raises `ConfigError` if nothing can be compared.
+    With `any_judge`, judges and their prompts may differ. With `any_template`, so may the template, ground truth or
+    text of a question. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -89,8 +88,8 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
     """Return the pairing with undecided results decided in favor of the run `in_favor_of` (0 or 1).
 
-    Undecided results with the same values get the same verdict in both runs: they count as correct if they make up a
-    larger share of the favored run's results, and as wrong otherwise. Returns None if no result is undecided.
+    Results with the same values get the same verdict in both runs: correct if they are a larger share of the favored
+    run's results, and wrong otherwise. Returns None if nothing is undecided.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -106,14 +105,14 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
-    """Return each set of undecided values with its share of the results that either have a verdict or are undecided."""
+    """Return the share of each set of undecided values among results with a verdict or undecided."""
     total = sum(result.outcome.has_verdict or _is_undecided(result) for result in results)
     counts = Counter(_values(result) for result in results if _is_undecided(result))
     return {values: Fraction(count, total) for values, count in counts.items()}
 
 
 def _is_undecided(result: VerificationResult) -> bool:
-    """Return whether the outcome of a result is undecided."""
+    """Decide an undecided result: it is correct if its values are in `right`. Others are unchanged."""
     return result.outcome is Outcome.UNDECIDED
 
 
@@ -128,10 +127,9 @@ def _decided(result: VerificationResult, right: Collection[str]) -> Verification
 
 
 def _values(result: VerificationResult) -> str:
-    """Return, as JSON, the values that determine the verdict of an undecided result.
+    """Return the values that decide the verdict of an undecided result, as JSON.
 
-    These are the extracted values, the field results and, unless all undecided fields were extracted, the whole
-    response.
+    These are the extracted values, the field results and, unless all undecided fields were extracted, the response.
     """
     template = result.template
     undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
@@ -142,7 +140,7 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
-    """Return the results for each question, keyed by the NFC form of its id."""
+    """Return the results by question id in NFC."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
         grouped[compose(result.question_id)].append(result)
@@ -150,10 +148,10 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set the `judges` of a pairing to those with the same prompts in both runs (or all judges with `any_judge`).
+    """Set the `judges` of a pairing: those with the same prompts in both runs, or all with `any_judge`.
 
-    Judges that are left out are named in the pairing's notes. Raises `ConfigError` if there are no such judges, or
-    if the instructions added to judge prompts differ.
+    Judges that are left out are named in its notes. Raises `ConfigError` if there are no common judges, or if the
+    instructions added to their prompts differ.
     """
     ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
@@ -202,7 +200,7 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judge tasks whose added instructions differ, or an empty list if either run has no record of them."""
+    """Return the judge tasks whose added instructions differ. Empty if a run has no record of them."""
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
@@ -232,7 +230,7 @@ _RUN_SETTINGS: Final = frozenset({"answering_models", "parsing_models", "replica
 
 
 def _changing_results(names: Iterable[str]) -> list[str]:
-    """Return the settings that can change results, including those not owned by any installed distribution."""
+    """Return the settings that can change results, including those that nothing installed owns."""
     from karenina_core.config import all_settings
 
     settings = list(names)
@@ -241,9 +239,9 @@ def _changing_results(names: Iterable[str]) -> list[str]:
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
-    """Return the parts of a question that differ between the runs: "question", "template" or "truth".
+    """Return what differs in a question between the runs: "question", "template" or "truth".
 
-    A part that a run did not record is not compared.
+    What a run did not record is not compared.
     """
     facts: Mapping[str, Callable[[VerificationResult], Hashable]] = {
         "question": lambda result: compose(result.metadata.question_text),
@@ -260,14 +258,14 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
 
 
 def _frozen(value: object) -> str | None:
-    """Return a value as JSON so that it can be added to a set, or None for None."""
+    """Return a value as JSON, so that it can be put in a set. None stays None."""
     return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether the runs have the same answer wherever both have one for the same question and replicate.
+    """Return whether the runs have the same answers to the same questions and replicates.
 
-    Return False if there is no such answer.
+    They must have at least one in common.
     """
     some = False
     for ours, theirs in questions:
@@ -282,7 +280,7 @@ def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
 
 
 def _nothing_in_common(a: Run, b: Run, pairing: Pairing) -> str:
-    """Return the error message, with the reason, for two runs that have no comparable questions."""
+    """Return the error message for two runs without comparable questions, with the reason."""
     if pairing.changed:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in pairing.changed.values() for name in names))
         return (

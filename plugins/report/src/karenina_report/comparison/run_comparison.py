@@ -46,20 +46,19 @@ def compare(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs: result files, journals, or results in memory. Differences are A minus B.
+    """Compare runs from result files, journals, or results in memory. Differences are A minus B.
 
-    A run is the results of one answering model: a source with several models is split, and `model` selects one by its
-    id. All pairs are compared, or each run is compared with the `baseline` (its index from 0, its label, its name, or
-    its path). `by` is a column for grouping questions. Questions with the same value in the column `cluster` (default:
-    the question text) count as one statistical unit. `cuts` maps traits to scores: the shares of results at or above
-    them are also compared. `scales` maps traits to their lowest and highest score. `benchmark` (or its path) adds
-    question metadata as columns, trait scales, and field rules; by default, the rules are those of the benchmark that
-    the user ran. With `any_judge`, runs with different judges or judge prompts are also compared. With `any_template`,
-    so are questions whose template, ground truth or text changed.
+    A run is the results of one answering model. A source with several models is split; use `model` to select one by its
+    id. All pairs are compared, unless there is a `baseline` (an index from 0, a label, a name, or a path). `by` is a
+    column for grouping questions. Questions with the same value in the column `cluster` (default: the question text)
+    are one statistical unit. `cuts` are scores of traits; the shares of results at or above them are compared too.
+    `scales` are the lowest and highest scores of traits. `benchmark` (or its path) adds columns from question metadata,
+    trait scales, and field rules; the default rules are those of the benchmark that the user ran. With `any_judge`,
+    judges and their prompts may differ. With `any_template`, so may the template, ground truth or text of a question.
 
     Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` for an
-    unknown baseline, column or trait, and for runs that cannot be compared, such as those without a common judge
-    (unless `any_judge`) or without a common template (unless `any_template`).
+    unknown baseline, column or trait, and for runs that cannot be compared, for example without a common judge (unless
+    `any_judge`) or template (unless `any_template`).
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -99,7 +98,7 @@ def compare_runs(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs that have already been read, in the same way as `compare`.
+    """Compare runs that have already been read, like `compare`.
 
     `questions` contains the columns and trait scales of the benchmark, and `rules` its field rules. Raises
     `ConfigError` for fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be
@@ -131,7 +130,7 @@ def compare_runs(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a comparison. `named` contains the traits that the user specified in cuts and scales."""
+    """The options of a comparison. `named` contains the traits in cuts and scales."""
 
     by: str | None
     cluster: str | None
@@ -151,10 +150,10 @@ def run_label(number: int) -> str:
 
 
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
-    """Return the index of the baseline, or None if there is none.
+    """Return the index of the baseline, if there is one.
 
-    A string is the path, the label or the name of a run. Raises `ConfigError` if it fits no run or several, or if
-    there is no run with this index.
+    A string is the path, label or name of a run. Raises `ConfigError` if it does not fit exactly one run, or if there
+    is no run with this index.
     """
     if baseline is None:
         return None
@@ -193,7 +192,7 @@ def run_facts(run: Run, label: str) -> ComparedRun:
 
 
 def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
-    """Return the comparison of two runs. Raises `ConfigError` if they cannot be compared."""
+    """Compare two runs. Raises `ConfigError` if they cannot be compared."""
     pairing = pair_runs(a, b, any_judge=options.any_judge, any_template=options.any_template)
     everything = [result for pair in pairing.questions.values() for side in pair for result in side]
     units = assign_units(everything, options.cluster, options.questions)
@@ -240,10 +239,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs differ in their share of undecided results, which have no verdict to compare.
-
-    The list is empty if they do not differ.
-    """
+    """Return a warning if the runs differ in their share of undecided results, which have no verdict."""
     sides = [[result for pair in pairing.questions.values() for result in pair[side]] for side in (0, 1)]
     counts = [sum(result.outcome is Outcome.UNDECIDED for result in side) for side in sides]
     shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
@@ -262,7 +258,7 @@ def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
     """Return the difference for each judge.
 
-    The mapping is empty if there is only one judge, or if the runs do not have the same judges.
+    Empty if there is only one judge, or if the runs do not have the same judges.
     """
     if len(pairing.judges) < 2 or not pairing.same_judges:
         return {}
@@ -279,7 +275,7 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
 def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
     """Return the pass rates of the questions with each value of the column `by`, sorted by value.
 
-    A value is left out if none of its questions has a verdict in both runs. Raises `ConfigError` for an unknown column.
+    Values without a verdict in both runs are left out. Raises `ConfigError` for an unknown column.
     """
     values = find_column(
         by, [result for pair in pairing.questions.values() for side in pair for result in side], questions
@@ -297,9 +293,9 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
-    """Return the pass rates of a group, or None if none of its questions has a verdict in both runs.
+    """Return the pass rates of a group, or None if no question has a verdict in both runs.
 
-    A group of fewer than `LEAST_OF_A_GROUP` questions has no interval.
+    With fewer than `LEAST_OF_A_GROUP` questions, there is no interval.
     """
     difference = estimate_difference(main, questions, units.of)
     if difference is None:
@@ -317,7 +313,7 @@ def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units:
 
 
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs with p values adjusted for the number of pairs, separately for each metric."""
+    """Adjust the p values of each metric for the number of pairs."""
     p_values: dict[str, dict[int, float]] = defaultdict(dict)
     for at, pair in enumerate(pairs):
         for difference in pair.differences:

@@ -1,4 +1,4 @@
 """Statistics for plain numbers: intervals, p values, power, agreement, and components of variance.
 
-Each method was chosen by means of a simulation, which `benchmarks/coverage.py` repeats.
+Each method was chosen by a simulation, which `benchmarks/coverage.py` repeats.
 """

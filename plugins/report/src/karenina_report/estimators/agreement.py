@@ -1,4 +1,4 @@
-"""Judge agreement: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
+"""Agreement of judges: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
 LEAST_OF_A_CLASS: Final = 10
-"""The number of ratings of the rarer class that a bootstrap interval needs."""
+"""The number of ratings of the rarer class needed for a bootstrap interval."""
 _RESAMPLES: Final = 2000
 _AT_ONCE: Final = 100
 _SEED: Final = 20_261_122
 
 Ratings = Sequence[Hashable | None]
-"""The ratings of one item, in the order of the judges, with None for a judge that did not rate it."""
+"""The ratings of an item in the order of the judges, with None for those that did not rate it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """A coefficient of agreement beyond chance with its 95% interval, if any."""
+    """A coefficient of agreement beyond chance, with a 95% interval if there is one."""
 
     value: float
     low: float | None
@@ -35,12 +35,12 @@ class Kappa:
 
 
 def raw_agreement(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Rate:
-    """Return the share of items on which two raters agree. `units` contains the statistical unit for each item."""
+    """Return the share of items on which two raters agree. `units` is the statistical unit of each item."""
     return _agreed(units, pairs).rate()
 
 
 def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Clusters:
-    """Return the items in each unit, counted as hits if both raters agree."""
+    """Return the items of each unit, as hits if both raters agree."""
     counted = Clusters()
     for unit, (one, other) in zip(units, pairs, strict=True):
         counted.add(unit, hit=one == other)
@@ -55,12 +55,12 @@ def weight_effect(weights: Sequence[float]) -> float:
 def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
-    """Return Cohen's kappa for two raters, or None (undefined) if all ratings by one of them are the same.
+    """Return Cohen's kappa for two raters, or None if one of them always gave the same rating.
 
-    The interval uses the large-sample variance of the table, scaled to its effective size, with 1/2 added to each cell
-    (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
-    agreement, because items in the same unit are correlated. `weights` contains the sampling weights of items that were
-    drawn with unequal probabilities.
+    The interval uses the large-sample variance of the table at its effective size, with 1/2 added to each cell (J. L.
+    Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
+    agreement, because items of a unit are correlated. `weights` are the sampling weights of items drawn with unequal
+    probabilities.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
@@ -78,7 +78,7 @@ def cohen_kappa(
 
 
 def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
-    """Return the kappa of a table and its variance. `table` maps the classes chosen by two raters to a count."""
+    """Return the kappa of a table and its variance. `table` contains counts by the classes of both raters."""
     size = sum(table.values())
     rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
     columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}
@@ -96,9 +96,9 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Fleiss' kappa over the items that all raters rated.
 
-    Returns None if there is no such item, if there are fewer than two raters, or if all ratings are the same. The
-    interval comes from a bootstrap over units; there is none if too few ratings have the rarest class. Source: J. L.
-    Fleiss, Psychological Bulletin 76, 1971.
+    Returns None if there are none, if there are fewer than two raters, or if all ratings are the same. The interval is
+    from a bootstrap over units, and missing if too few ratings have the rarest class. Source: J. L. Fleiss,
+    Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
     raters = len(whole[0][1]) if whole else 0
@@ -106,11 +106,11 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
         return None
 
     def agreement(counts: Counter[Hashable]) -> float:
-        """Return the share of pairs of raters that agree on an item, given its number of ratings per class."""
+        """Return the share of pairs of raters that agree on an item, given its ratings per class."""
         return sum(n * (n - 1) for n in counts.values()) / (raters * (raters - 1))
 
     def coefficient(observed: Array, totals: Array) -> Array:
-        """Return Fleiss' kappa for each sample, given its observed agreement and its number of ratings per class."""
+        """Return Fleiss' kappa of each sample, given its observed agreement and its ratings per class."""
         ratings = totals.sum(axis=-1)
         chance = ((totals / ratings[..., None]) ** 2).sum(axis=-1)
         coefficients: Array = (observed * raters / ratings - chance) / (1 - chance)
@@ -120,10 +120,10 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return nominal Krippendorff's alpha over the items with two or more ratings.
+    """Return Krippendorff's alpha for nominal data over the items with two or more ratings.
 
-    Returns None if there is no such item, or if all ratings are the same. The interval comes from a bootstrap over
-    units; there is none if too few ratings have the rarest class. Source: K. Krippendorff, Computing Krippendorff's
+    Returns None if there are none, or if all ratings are the same. The interval is from a bootstrap over units, and
+    missing if too few ratings have the rarest class. Source: K. Krippendorff, Computing Krippendorff's
     Alpha-Reliability, 2011.
     """
     rated = [
@@ -134,14 +134,12 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
         return None
 
     def disagreement(counts: Counter[Hashable]) -> float:
-        """Return the number of ordered pairs of ratings of an item that differ, divided by its other ratings."""
+        """Return the ordered pairs of ratings of an item that differ, divided by its other ratings."""
         size = counts.total()
         return (size * size - sum(n * n for n in counts.values())) / (size - 1)
 
     def coefficient(observed: Array, totals: Array) -> Array:
-        """Return Krippendorff's alpha for each sample, given its observed
-        disagreement and its number of ratings per class.
-        """
+        """Return Krippendorff's alpha of each sample, given its observed disagreement and its ratings per class."""
         size = totals.sum(axis=-1)
         coefficients: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))
         return coefficients
@@ -152,7 +150,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
 def _sums(
     items: Sequence[tuple[Hashable, Ratings]], measure: Callable[[Counter[Hashable]], float]
 ) -> tuple[list[float], list[list[int]]]:
-    """Return, for each unit, the sum of a measure over its items and the number of its ratings in each class."""
+    """Return the sum of a measure over the items of each unit, and its ratings in each class."""
     classes = list(dict.fromkeys(rating for _, ratings in items for rating in ratings))
     measured: dict[Hashable, float] = {}
     counted: dict[Hashable, Counter[Hashable]] = {}
@@ -166,11 +164,11 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units, or None if there is only one class.
+    """Return a coefficient with a percentile interval from a bootstrap over units. None with one class.
 
-    `measured` and `counted` are returned by `_sums`, and `coefficient` computes the coefficient of samples from their
-    totals. There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer
-    than two units.
+    `measured` and `counted` come from `_sums`, and `coefficient` computes the coefficients of samples from their
+    totals. There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or with fewer than two
+    units.
     """
     import numpy as np
 

@@ -1,8 +1,8 @@
 """The mean difference between paired questions: its interval, its power, and the sign-flip test.
 
-The p value of the sign-flip test is the probability of a difference at least as large if the signs of all units are
-random. Intervals use Student's t distribution, which is also computed here. numpy is imported only when needed, because
-it starts threads, and a process with threads cannot be forked.
+The p value of the sign-flip test is the probability of a difference at least as large if the signs of all units were
+random. Intervals use Student's t distribution, which is computed here too. numpy starts threads, and a process with
+threads cannot be forked, so it is imported only when needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TINY: Final = 1e-300
 def t_quantile(degrees: float, level: float = 0.95) -> float:
     """Return the t for which the range from -t to t has a probability of `level`.
 
-    Raises `ValueError` if `degrees` is not positive, or `level` is not between 0 and 1.
+    Raises `ValueError` if `degrees` is not positive, or `level` not between 0 and 1.
     """
     if degrees <= 0 or not 0 < level < 1:
         raise ValueError(f"there is no quantile at level {level} with {degrees} degrees of freedom")
@@ -39,7 +39,7 @@ def t_quantile(degrees: float, level: float = 0.95) -> float:
 
 
 def t_two_sided(t: float, degrees: float) -> float:
-    """Return the probability that Student's t with `degrees` degrees of freedom is at least as far from 0 as `t`."""
+    """Return the probability that Student's t is at least as far from 0 as `t`."""
     if t in (inf, -inf):
         return 0.0
     return _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
@@ -70,22 +70,22 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _away_from_zero(value: float) -> float:
-    """Return a value that is safe to divide by, replacing a value close to 0 with a tiny positive number."""
+    """Return a tiny positive number if `value` is too close to 0 to divide by."""
     return value if abs(value) > _TINY else _TINY
 
 
 POWER_FACTOR: Final = 2.80
-"""The size, in standard errors, of a difference that is found with 80% power at a two-sided level of 5%."""
+"""The difference found with 80% power at a two-sided level of 5%, in standard errors."""
 LEAST_FLIPS: Final = 6
-"""The minimum number of flips, all in one direction, that is significant at 5% in a sign-flip test."""
+"""The fewest flips, all in one direction, that are significant at 5% in a sign-flip test."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference:
     """A mean of paired differences with its 95% interval and standard error.
 
-    `units` is the number of clusters, which are single questions by default. If there are fewer than two, the standard
-    error and the bounds are None.
+    `units` is the number of clusters, by default single questions. With fewer than two, there is no standard error and
+    no interval.
     """
 
     mean: float
@@ -96,7 +96,7 @@ class MeanDifference:
 
     @property
     def p(self) -> float | None:
-        """The two-sided p value of the t test, or None if there are fewer than two units."""
+        """The two-sided p value of the t test, or None with fewer than two units."""
         if self.error is None:
             return None
         t = self.mean / self.error if self.error else (inf if self.mean else 0.0)
@@ -106,13 +106,13 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences and its interval. `units` contains the unit for each difference.
+    """Return the mean of the questions' differences with its interval. `units` is the unit of each.
 
     The variance is the cluster-robust variance of a mean (G / (G - 1) times the sum of squared sums of residuals), with
     t at G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
-    -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). The pseudo-units
-    do not move the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises
-    `ValueError` if there are no differences.
+    -1/sqrt(K), one at 0, where K is the observations of a unit (`replicates` for each of its questions). They do not
+    move the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises `ValueError`
+    if there are no differences.
     """
     if not differences:
         raise ValueError("the mean needs at least one difference")
@@ -134,24 +134,24 @@ def mean_difference(
 
 
 def detectable(error: float) -> float:
-    """Return the difference that a comparison with this standard error can detect with 80% power."""
+    """Return the difference that can be found with 80% power, given the standard error."""
     return POWER_FACTOR * error
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return the number of questions, rounded up, that are needed to detect `difference` with 80% power.
+    """Return the number of questions needed to find `difference` with 80% power, rounded up.
 
-    `error` is the standard error for `questions` questions.
+    `error` is the standard error with `questions` questions.
     """
     needed = questions * (detectable(error) / difference) ** 2
     return int(needed) + (needed > int(needed))
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates and that more replicates would reduce.
+    """Return the share of the differences' variance that comes from replicates.
 
-    `within` contains the variance that replicates add to each question's difference. Returns None if it is empty, for
-    fewer than two differences, or if the differences do not vary.
+    More replicates would reduce it. `within` is the variance that replicates add to each question's difference. Returns
+    None if it is empty, with fewer than two differences, or if they do not vary.
     """
     count = len(differences)
     if not within or count < 2:
@@ -162,7 +162,7 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p values, in the same order, adjusted jointly by Holm's method.
+    """Adjust p values jointly by Holm's method, keeping their order.
 
     Source: S. Holm, Scandinavian Journal of Statistics 6, 1979.
     """
@@ -175,14 +175,14 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
 
 
 MOST_PARTS: Final = 10_080
-"""The largest common denominator at which scores are counted in whole numbers."""
+"""The largest common denominator for counting scores in whole numbers."""
 _MOST_STEPS: Final = 2_000_000_000
-"""The number of additions above which drawing is faster than counting."""
+"""Beyond this number of additions, drawing is faster than counting."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """The result of a sign-flip test. It is exact if all sign patterns were counted rather than a random sample."""
+    """The result of a sign-flip test. It is exact if all sign patterns were counted, not just a sample."""
 
     p: float
     mid_p: float
@@ -192,9 +192,9 @@ class SignFlip:
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """Test whether the sum of `scores`, one for each unit, differs from 0.
 
-    The test is exact, by convolution, if the scores have a common denominator of at most `MOST_PARTS` and there are not
-    too many of them. Otherwise it makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each
-    unit and scores of 1, 0 or -1, the exact p is that of McNemar's test.
+    The test is exact, by convolution, if the scores have a common denominator of at most `MOST_PARTS` and are not too
+    many. Otherwise it makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and
+    scores of 1, 0 or -1, the exact p is that of McNemar's test.
     """
     scale = lcm(*{score.denominator for score in scores}) if scores else 1
     if scale <= MOST_PARTS:
@@ -205,9 +205,9 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Return the result of the test over all sign patterns.
+    """Test all sign patterns.
 
-    The distribution of the sum is computed by adding one unit at a time.
+    The distribution of the sum is built by adding one unit at a time.
     """
     import numpy as np
 
@@ -235,7 +235,7 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Return the result of the test over `DRAWS` random sign patterns, which are the same for each call."""
+    """Test `DRAWS` random sign patterns, which are the same each time."""
     import numpy as np
 
     scores = np.array(values)

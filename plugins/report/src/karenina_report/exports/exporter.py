@@ -1,4 +1,4 @@
-"""`Exporter`, a format for exported results, and `ExportRequest`, which describes what is exported."""
+"""The interface of export formats."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ ANY_BYTES: Final = (b"",)
 class ExportRequest:
     """The results to export.
 
-    `results` can be read more than once. `table` is the name of the table chosen by the user, and `tables` returns a
-    table by its name, or raises `ConfigError`. `journal` is the journal of the run, if there is one, and `model` is the
-    answering model to which the results were limited. `distributions` maps the installed distributions of the run to
-    their versions. `run` is the run's id, if known. `rescored` is True if these results are not the ones in their
-    journal. With `with_results`, table formats also store whole results for `read_export`. `warn` is called with a
-    message about anything that the format cannot store.
+    `results` can be read more than once. `table` is the table that the user chose, and `tables` returns a table by
+    name, or raises `ConfigError`. `journal` is the journal of the run, if there is one. `model` is the answering model
+    to which the results are limited. `distributions` contains the versions of the run's distributions, and `run` its
+    id, if known. `rescored` is true if these results are not those in the journal. With `with_results`, table formats
+    also store whole results for `read_export`. Call `warn` with a message about anything that the format cannot store.
     """
 
     source: Path
@@ -45,13 +44,13 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """A format for exported results.
+    """A format for exporting results.
 
-    `name` is the value for `--format`, `suffixes` (with the dot, in lower case) select the format by the name of the
-    output, and `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. `is_binary` is True
-    if a terminal cannot show the data, and `takes_table` is True if the format can write a table chosen by the user. An
-    existing output file is renamed if it starts with any of the `first_bytes`; otherwise, the export is refused. `read`
-    reads results back from a file that `write` wrote with `with_results`.
+    `name` is the value for `--format`. `suffixes` (with the dot, in lower case) select the format by the name of the
+    output. `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. Set `is_binary` if a
+    terminal cannot show it, and `takes_table` if the user can choose a table. An existing output file is renamed if it
+    starts with one of `first_bytes`; otherwise, the export is refused. `read` reads the results in a file written with
+    `with_results`.
     """
 
     name: str
@@ -67,7 +66,7 @@ class Exporter:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_exporters() -> Sequence[Exporter]:
-    """Provide formats for `karenina export`, each selected by `--format` or by the suffix of the output.
+    """Return formats for `karenina export`, selected by `--format` or by the suffix of the output.
 
     The built-in formats are provided in the same way.
     """

@@ -1,4 +1,4 @@
-"""Exports of whole results as JSON and JSON lines, and of answers for `--recordings`."""
+"""Exporting whole results as JSON and JSON lines, and answers for `--recordings`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _write_lines(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table, or otherwise a header and the whole results, as one JSON object per line."""
+    """Write the chosen table, or a header and whole results, as one JSON object per line."""
     if request.table is not None:
         for row in request.tables(request.table):
             file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
@@ -30,7 +30,7 @@ def _write_lines(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _write_json(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table as a JSON array, or otherwise an object with the entries `run` and `results`."""
+    """Write the chosen table as a JSON array, or an object with `run` and `results`."""
     if request.table is not None:
         rows = [json.dumps(row, ensure_ascii=False, default=str) for row in request.tables(request.table)]
         file.write(("[" + ",\n".join(rows) + "]\n").encode())
@@ -43,13 +43,13 @@ def _write_json(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _write_recording(request: ExportRequest, file: BinaryIO) -> None:
-    """Write each answer as a JSON object on its own line. Lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
+    """Write each answer as a JSON object on its own line. Lone surrogates become U+FFFD."""
     for answer in _answers(request):
         file.write(replace_surrogates(json.dumps(answer, ensure_ascii=False)).encode() + b"\n")
 
 
 def _answers(request: ExportRequest) -> Iterator[dict[str, Any]]:
-    """Yield each answer in the journal, or otherwise in the results, only once even if several judges judged it."""
+    """Yield each answer in the journal or the results once, even if several judges judged it."""
     if request.journal is not None:
         with JournalView(request.journal) as view:
             yield from view.recordings(request.model)
@@ -93,10 +93,10 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a result, generated from the installed version."""
+    """Generate the JSON Schema of a result from the installed version."""
     return {"$schema": DIALECT, **VerificationResult.model_json_schema(mode="serialization")}
 
 
 def published_schema() -> str:
-    """Return the contents of `result.schema.json`, the schema that this distribution publishes."""
+    """Return `result.schema.json`, the schema that this distribution publishes."""
     return resources.files("karenina_report").joinpath("result.schema.json").read_text("utf-8")

@@ -1,7 +1,7 @@
-"""Exports results to JUnit XML for CI servers, with one test case for each item.
+"""Exporting results to JUnit XML for CI, with one test case for each item.
 
-An item that was not judged or is undecided is an error. An item that was judged and is not correct is a failure. Items
-with only trait scores have no verdict and pass.
+Items that were not judged or are undecided are errors, and other items that are not correct are failures. Items with
+only trait scores have no verdict and pass.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
-    """Return results as JUnit XML, with a test suite for each combination of answering model and judge.
+    """Return results as JUnit XML, with a test suite for each answering model and judge.
 
-    An item that was not judged or is undecided is an error, and a judged item that is not correct is a failure.
+    Items that were not judged or are undecided are errors, and other items that are not correct are failures.
     """
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
@@ -39,7 +39,7 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
 
 
 def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Iterable[VerificationResult]]]:
-    """Group results by answering model and judge, in the order in which these pairs first occur."""
+    """Group results by answering model and judge, in order of occurrence."""
 
     def models(result: VerificationResult) -> str:
         return f"{result.metadata.answering_id} judged by {result.metadata.parsing_id}"
@@ -50,9 +50,9 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
-    """Add a test case for each result, with an error or a failure as described for `junit_xml`.
+    """Add a test case for each result, as described for `junit_xml`.
 
-    Return the number of tests, failures and errors, and the total number of seconds.
+    Returns the number of tests, failures and errors, and the seconds in total.
     """
     tests = failures = errors = 0
     seconds = 0.0
@@ -77,14 +77,14 @@ def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult
 
 
 def _set_counts(element: Element, tests: float, failures: float, errors: float, seconds: float) -> None:
-    """Set the attributes `tests`, `failures`, `errors` and `time` of a suite, or of all suites."""
+    """Set the attributes `tests`, `failures`, `errors` and `time` of an element."""
     for name, count in (("tests", tests), ("failures", failures), ("errors", errors)):
         element.set(name, str(int(count)))
     element.set("time", f"{seconds:.3f}")
 
 
 def describe_item(result: VerificationResult) -> str:
-    """Return the question, the answer, and any fields that did not pass, each on its own line."""
+    """Return the question, the answer, and the fields that did not pass, on separate lines."""
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
@@ -97,7 +97,7 @@ def describe_item(result: VerificationResult) -> str:
 
 
 def _text(text: str) -> str:
-    """Return `text` with each character that XML does not allow replaced by U+FFFD."""
+    """Replace characters that XML does not allow by U+FFFD."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

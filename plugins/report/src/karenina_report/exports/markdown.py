@@ -1,4 +1,4 @@
-"""Exports results to Markdown: a summary for people, such as the step summary of a CI job."""
+"""Exporting results to Markdown: a summary for people, such as the step summary of a CI job."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ESCAPED: Final = r"\\\1"
 _MOST_ITEMS: Final = 50
 _LONGEST: Final = 200
 _LONGEST_ERROR: Final = 4000
-"""The maximum length of an error, of which 50 fit in the summary of a job on GitHub."""
+"""The maximum length of an error. 50 of them fit in the summary of a job on GitHub."""
 
 
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of the summary: pass rates by model, outcomes, and the items that are not correct.
+    """Yield the lines of the summary: pass rates by model, outcomes, and items that are not correct.
 
-    `failures` contains the reasons why the run fails. These come first.
+    `failures`, the reasons why the run fails, come first.
     """
     result_set = VerificationResultSet(results)
     yield "## Karenina"
@@ -59,14 +59,14 @@ def _rate(rate: Rate) -> str:
 
 
 def _interval(rate: Rate) -> str:
-    """Return the interval of a pass rate, described as rough if there are few questions, or "" if there is none."""
+    """Return the interval of a pass rate, if there is one. With few questions, it is called rough."""
     if rate.low is None or rate.high is None:
         return ""
     return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"
 
 
 def _outcomes(summary: Summary) -> Iterator[str]:
-    """Yield a blank line, followed by a line with the count of each outcome that occurs."""
+    """Yield a blank line, and a line with the outcomes that occur."""
     counts = ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items() if count)
     yield ""
     yield f"Outcomes: {counts or 'none'}"
@@ -75,9 +75,9 @@ def _outcomes(summary: Summary) -> Iterator[str]:
 def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
-    """Yield a table of the first 50 failed items, and say how many more there are.
+    """Yield a table of the first 50 failed items, and how many more there are.
 
-    `several` contains the model columns to show, each with the function that returns the model's name.
+    `several` contains the columns for models, with functions that return the model's name.
     """
     if not failed:
         return
@@ -95,7 +95,7 @@ def _failed_items(
 
 
 def _text(text: str, most: int = _LONGEST) -> str:
-    """Return `text` for a table cell: on one line, cut to `most` characters, and with Markdown and HTML escaped."""
+    """Escape `text` for a table cell in Markdown, on one line of at most `most` characters."""
     line = " ".join(text.split())
     short = line if len(line) <= most else f"{line[:most]}..."
     return _SPECIAL.sub(_ESCAPED, short)

@@ -1,4 +1,4 @@
-"""Chooses one of the installed exporters, and opens the results in a result file, a journal or an earlier export."""
+"""Choosing an exporter, and opening the results in a result file, a journal or an earlier export."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter called `name` or, if there is no name, the exporter for the suffix of `output`.
+    """Return the exporter called `name`. Without a name, use the suffix of `output`.
 
-    Without a suffix either, the exporter for JSON lines is returned. Raises `ConfigError` if no exporter fits, or if
-    several do.
+    The default is JSON lines. Raises `ConfigError` unless exactly one fits.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -71,20 +70,20 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
 
 
 def can_read(plugins: Plugins, path: Path) -> bool:
-    """Return whether the path has the suffix of a format that can be read back."""
+    """Return whether a format that can be read back has this suffix."""
     offered = plugins.offers(karenina_exporters)
     return bool(_with_suffix_of(path, [offer for offer in offered if offer.value.read is not None]))
 
 
 def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offer[Exporter]]:
-    """Return the formats for the longest matching suffix of the file name: `.csv.gz` before `.gz`."""
+    """Return the formats for the longest matching suffix of the file name, such as `.csv.gz` before `.gz`."""
     name = path.name.lower()
     matches = [(len(suffix), offer) for offer in offered for suffix in offer.value.suffixes if name.endswith(suffix)]
     return [offer for length, offer in matches if length == max(length for length, _ in matches)]
 
 
 def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
-    """Read results back from a file written by an exporter. Raises `ConfigError` if no format can read the file."""
+    """Read the results in a file written by an exporter. Raises `ConfigError` if no format can."""
     exporter = choose(plugins, None, path)
     if exporter.read is None:
         raise ConfigError(
@@ -104,11 +103,11 @@ _LONGEST_LINE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ResultSource:
-    """The results in a file. The file is read again for each iteration.
+    """The results in a file, which is read again on each iteration.
 
-    `journal` is the journal of their run, if there is one, and `model` limits the results to one answering model.
-    `distributions` maps the installed distributions of the run to their versions. `run` is the run's id. `rescored` is
-    True if these results are not the ones in their journal.
+    `journal` is the journal of their run, if there is one, and `model` limits them to one answering model.
+    `distributions` contains the versions of the run's distributions, and `run` is its id. `rescored` is true if these
+    results are not those in the journal.
     """
 
     path: Path
@@ -126,7 +125,7 @@ class ResultSource:
     def table(self, name: str) -> Table:
         """Return a table of the results, or `calls` from the journal.
 
-        Raises `ConfigError` for an unknown table name, or for `calls` if there is no journal.
+        Raises `ConfigError` for other names, or for `calls` without a journal.
         """
         if name == "calls" and self.journal is not None:
             return Table(name, CALLS, self._calls)
@@ -135,9 +134,9 @@ class ResultSource:
         return result_table(self, name)
 
     def _calls(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows in the table of calls.
+        """Yield the rows of `calls`. There must be a journal.
 
-        There must be a journal. Raises `JournalError` if the journal cannot be read.
+        Raises `JournalError` if it cannot be read.
         """
         assert self.journal is not None
         with JournalView(self.journal) as view:
@@ -145,11 +144,11 @@ class ResultSource:
 
 
 def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
-    """Return the results in a file: a journal, the results of a run, or an export that can be read back.
+    """Open the results in a file: a journal, the results of a run, or an export that can be read back.
 
-    If the journal of a run is in the same folder as its results, the journal is read instead, and `note` is called with
-    a message saying so. Rescored results are read themselves. Raises `JournalError` if a journal cannot be read. A
-    result file or an export that cannot be read raises its error when the results are iterated.
+    If the journal of a run is next to its results, it is read instead, and `note` is called to say so. Rescored results
+    are read themselves. Raises `JournalError` if a journal cannot be read. Errors in other files are raised on
+    iteration.
     """
     if is_journal(path):
         return _of_journal(path, path, model)
@@ -165,7 +164,7 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
 
 
 def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
-    """Return the results in a journal. `path` is the file named by the user.
+    """Open the results in a journal. `path` is the file that the user named.
 
     Raises `JournalError` if the journal cannot be read.
     """
@@ -180,13 +179,13 @@ def _has_result_lines(path: Path) -> bool:
 
 
 def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the distributions listed in the header of a result file, with their versions."""
+    """Return the versions of the distributions in the header of a result file."""
     versions = header.get("distributions")
     return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _first_line(path: Path) -> bytes:
-    """Return the first line of a file, cut to one million bytes, or an empty string if the file cannot be read."""
+    """Return the first line of a file, up to one million bytes. Empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.readline(_LONGEST_LINE)

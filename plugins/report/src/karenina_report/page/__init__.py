@@ -1,1 +1,1 @@
-"""The report page: a single HTML file, opened from disk, that contains all results of one or more runs."""
+"""The report page: a single HTML file, opened from disk, with all results of one or more runs."""

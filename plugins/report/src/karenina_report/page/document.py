@@ -1,4 +1,4 @@
-"""The HTML document: the script and style with their digests, and data blocks that no parser interprets."""
+"""The HTML document: script and style with their digests, and data that no parser interprets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 from pydantic_core import to_json, to_jsonable_python
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina report"
-"""The first bytes of every page, by which an earlier page is recognized before it is replaced."""
+"""The first bytes of every page, to recognize an earlier page before replacing it."""
 
 
 def read_asset(name: str) -> str:
@@ -39,7 +39,7 @@ class PageDocument:
     """An HTML document written in parts: the start, any number of data blocks, and the end."""
 
     def __init__(self, file: BinaryIO, source: PageSource | None = None) -> None:
-        """Create a document that is written to `file`. By default, it is the report page."""
+        """Start a document in `file`. By default, it is the report page."""
         self._file = file
         self._source = source or PageSource(read_asset("app.js"), read_asset("app.css"))
 
@@ -73,7 +73,7 @@ class PageDocument:
         self._write("</script>\n")
 
     def end(self) -> None:
-        """Write the script, which must come after the data blocks it reads."""
+        """Write the script, which must come after the data it reads."""
         self._write(f"<script>{self._source.script}</script>\n</body>\n</html>\n")
 
     def _write(self, text: str) -> None:
@@ -82,7 +82,7 @@ class PageDocument:
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value converted to JSON types. Numbers that are not finite, which browsers cannot read, become None.
+    """Convert a value to JSON types. Numbers that are not finite, which browsers cannot read, become None.
 
     Raises `ValueError` for a value that cannot be converted.
     """
@@ -98,5 +98,5 @@ def _dump(value: Any) -> bytes:
 
 
 def source_digest(text: str) -> str:
-    """Return the digest of an inline script or style, in the form used in a Content Security Policy."""
+    """Return the digest of an inline script or style for a Content Security Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"

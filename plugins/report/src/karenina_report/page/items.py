@@ -1,9 +1,9 @@
-"""The items of the page as JSON values, with their files, and the index of the items.
+"""The items of the page as JSON, with their files, and the index of the items.
 
-The index has a column for each property that the page can filter by. Small files are included as data; for any other
-file, the page says why it is missing. Everything in a file is considered hostile: a picture is recognized by its first
-bytes, whatever its name, and only if its type cannot contain code. Other files are shown as text or saved, and the
-browser never opens a file in place of the page.
+The index has a column for everything that the page can filter by. Small files are included as data; for others, the
+page says why they are missing. Files are considered hostile. A picture is recognized by its first bytes, whatever its
+name, and only if its type cannot contain code. Other files are shown as text or saved, and never opened in place of the
+page.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Prompts = Mapping[str, "SentPrompt"]
 def make_item(
     result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return a result as a JSON-compatible dict for the page.
+    """Convert a result to JSON for the page.
 
-    `rules` contains the field rules for its template, `calls` contains its rows in the table of calls, `prompts`
-    contains the prompts of these calls that are known, and `files` contains its files, as described by `PageFiles`.
+    `rules` are the field rules of its template, `calls` its rows in the table of calls, `prompts` the known prompts of
+    these calls, and `files` its files from `PageFiles`.
     """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
@@ -87,7 +87,7 @@ def make_item(
 
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
-    """Return a call as a JSON-compatible dict. It has messages and a request only if its prompt is known."""
+    """Convert a call to JSON. It only has messages and a request if its prompt is known."""
     keys = ("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds")
     call: dict[str, Any] = {**{key: row[key] for key in keys}, "reply": _reply_text(row)}
     if prompt is not None:
@@ -97,7 +97,7 @@ def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
 
 
 def _make_message(message: Message) -> dict[str, str]:
-    """Return the role and text of a message. Tool calls and tool results are shown as JSON."""
+    """Return the role and text of a message, with tool calls and results as JSON."""
     values = message.to_dict()
     content = values.pop("content", "")
     role = str(values.pop("role"))
@@ -107,9 +107,9 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return the text of a reply, or its JSON if it has no text.
+    """Return the text of a reply, or its JSON if it has none.
 
-    A reply that is not stored as JSON is returned unchanged.
+    A reply that is not JSON is returned unchanged.
     """
     stored = str(row["reply"])
     try:
@@ -128,10 +128,10 @@ _MOST_OF_A_VALUE: Final = 80
 
 
 class ItemIndex:
-    """The properties of the added items. Repeated strings are stored once and referenced by their position."""
+    """The index of the items added. Repeated strings are stored once."""
 
     def __init__(self, flipped: Set[str]) -> None:
-        """Create an index. `flipped` contains the ids of questions whose verdict differs between runs."""
+        """Create an index. `flipped` contains the questions whose verdict differs between runs."""
         self._flipped = flipped
         self._columns: dict[str, list[Any]] = {
             name: []
@@ -151,9 +151,9 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item from the run with number `run`.
+        """Add an item of the run with number `run`.
 
-        `cost` is the cost of the item's calls in US dollars, or None if it is unknown.
+        `cost` is the cost of its calls in US dollars, or None if unknown.
         """
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
@@ -191,7 +191,7 @@ class ItemIndex:
             self._columns[name].append(value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the index, with the strings it refers to, as a JSON-compatible dict."""
+        """Convert the index and its strings to JSON."""
         ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
         places = {self._outcomes[outcome.value]: place for place, outcome in enumerate(ordered)}
         return {
@@ -206,13 +206,13 @@ class ItemIndex:
 
 
 def _shortened_field(name: str, text: str, *, alone: bool) -> str:
-    """Return a field's text cut to 80 characters, preceded by the field's name unless `alone` is set."""
+    """Return a field's text up to 80 characters. Unless `alone` is set, the field's name comes first."""
     shown = shorten(text, _MOST_OF_A_VALUE)
     return shown if alone else f"{shorten(name, _MOST_OF_A_VALUE)}: {shown}"
 
 
 def _position(positions: dict[str, int], text: str) -> int:
-    """Return the position of a string. A new string gets the next position."""
+    """Return the position of a string, adding it if it is new."""
     return positions.setdefault(text, len(positions))
 
 
@@ -224,26 +224,26 @@ _TOO_LARGE: Final = "the file is too large for the page"
 
 
 class PageFiles:
-    """The files in one page, which contains at most `MOST_OF_PAGE` bytes of them."""
+    """The files of one page, up to `MOST_OF_PAGE` bytes."""
 
     def __init__(self) -> None:
         self._used = 0
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the files of a result for the page, and count their contents towards the limit.
+        """Return the files of a result for the page, counting their contents towards the limit.
 
-        `folders` finds their contents, and is None for results in memory.
+        `folders` finds the contents. It is None for results in memory.
         """
         return [self._describe(kept, folders) for kept in result.metadata.files]
 
     def problems(self) -> Iterator[str]:
-        """Yield a message for each reason why files are missing from the page, with the number of these files."""
+        """Yield a message for each reason why files are missing from the page, with their number."""
         for why, count in self._missing.items():
             yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file with its contents, or with a note saying why the contents are missing."""
+        """Return a file with its contents, or a note saying why these are missing."""
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}

@@ -1,4 +1,4 @@
-"""The page sections provided by this distribution: outcomes and rates by model, judge and keyword."""
+"""The built-in page sections: outcomes, and rates by model, judge and keyword."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTE: Final = "Low and High are the bounds of 95% intervals, without correction
 
 
 def run_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the sections for a page's runs, or an empty sequence if the runs have no results."""
+    """Return the sections for the runs of a page. If there are no results, there are none."""
     if not any(run.results for run in page.runs):
         return ()
     groups = [
@@ -32,7 +32,7 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _outcomes(page: PageRuns) -> PageSection:
-    """Return the section that shows the count of each outcome in each run."""
+    """Return the section with the outcomes of each run."""
     outcomes = {name for run in page.runs for name, count in run.summary.outcomes.items() if count}
     names = [outcome.value for outcome in Outcome if outcome.value in outcomes]
     columns = [Column("Run"), *(Column(name, "count") for name in names), Column("items", "count")]
@@ -44,9 +44,7 @@ def _outcomes(page: PageRuns) -> PageSection:
 
 
 def _models(page: PageRuns) -> PageSection:
-    """Return the section that shows the rates of each run, by judge if there are several,
-    and the run's calls and cost.
-    """
+    """Return the section with the rates of each run, by judge if there are several, and its calls and cost."""
     undecided = any(run.summary.undecided for run in page.runs)
     columns = [
         Column("Name"),
@@ -84,10 +82,9 @@ def _models(page: PageRuns) -> PageSection:
 
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
-    """Return the rates of all runs by a column in one table and plot,
-    or None if no run has several values in the column.
+    """Return a section with the rates of all runs by a column, or None if no run has several values.
 
-    The table shows at most 200 values, those with the most judged results.
+    It shows at most 200 values, those with the most judged results.
     """
     by_run = {
         label: {group.value: group for group in group_rates(run.results, by, assign_units(run.results, None))}

@@ -1,4 +1,4 @@
-"""Sections of the report page: a title, and blocks of text and tables."""
+"""Sections of the report page, made up of text and tables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from karenina_report.runs import Run
 
 CellKind = Literal["text", "share", "count", "number", "usd", "seconds"]
-"""How a column is printed: as text, a share of 1 (in percent), a whole number, a number, US dollars, or seconds."""
+"""How to print a column: as text, a share of 1 (in percent), a whole number, a number, US dollars, or seconds."""
 Cell = str | int | float | None
 _TEXT: Final = "text"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table on the page: its name, and the kind of its cells."""
+    """A column of a table on the page, with the kind of its cells."""
 
     name: str
     kind: CellKind = _TEXT
@@ -31,8 +31,8 @@ class Column:
 class IntervalPlot:
     """A plot with one line per row: a point at `value`, and an interval from `low` to `high`.
 
-    All fields are column names. Rows with the same label share a line if `series` names the column that distinguishes
-    them, such as the run.
+    All fields are column names. With `series`, rows with the same label share a line, and this column, such as the run,
+    tells them apart.
     """
 
     label: str
@@ -66,10 +66,10 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """A table, along with a plot of it if `plot` is set.
+    """A table, with a plot of it if `plot` is set.
 
-    Rows have one cell for each column. None is shown as empty. Raises `ValueError` if a row has a different length, or
-    if the plot names columns that do not exist.
+    Rows have one cell for each column; None is empty. Raises `ValueError` if a row has another length, or if the plot
+    names columns that do not exist.
     """
 
     columns: Sequence[Column]
@@ -78,7 +78,7 @@ class TableBlock:
     plot: IntervalPlot | BarPlot | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if a row has a different length, or if the plot names columns that do not exist."""
+        """Raise `ValueError` if a row has another length, or if the plot names columns that do not exist."""
         wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
         if wrong is not None:
             raise ValueError(f"a row has {len(wrong)} cells, but the table has {len(self.columns)} columns")
@@ -101,7 +101,7 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A section of the page. `id` is unique among the sections of its distribution."""
+    """A section of the page. `id` must be unique in its distribution."""
 
     id: str
     title: str
@@ -119,10 +119,10 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class PageRuns:
-    """The runs shown on a page, each with the results of one answering model. The results have no `stages`.
+    """The runs on a page, each with the results of one answering model. The results have no `stages`.
 
-    `labels` contains the letters of the runs (A, B, ...). `comparison` is None unless there are several runs that can
-    be compared.
+    `labels` are the letters of the runs (A, B, ...). `comparison` is None unless there are several runs that can be
+    compared.
     """
 
     runs: Sequence[Run]
@@ -131,7 +131,7 @@ class PageRuns:
 
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
-    """Return the names of the columns used by a plot, or an empty tuple if there is no plot."""
+    """Return the columns that a plot uses, if there is a plot."""
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()
@@ -140,8 +140,8 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-    """Provide functions that return sections for the `karenina report` page, given the runs on the page.
+    """Return functions that make sections for the `karenina report` page, given its runs.
 
-    The tables of models, judges and keywords are provided in the same way. A function that fails is left out, with a
+    The tables of models, judges and keywords are made in the same way. A function that fails is left out with a
     warning.
     """

@@ -1,4 +1,4 @@
-"""The page for one or more runs: `write_page`, and `write_report` for use in Python programs."""
+"""Writing the page for one or more runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from karenina_report.runs import Run, Source
 
 FORMAT: Final = 1
-"""The version of the page's data format. A script reads only its own version."""
+"""The version of the page's data. A script only reads its own version."""
 CHUNK: Final = 200
 """The number of items in one data block."""
 
@@ -55,12 +55,12 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write the page for runs: result files, journals, or results in memory. Each source is read twice.
+    """Write the page for runs from result files, journals, or results in memory. Each is read twice.
 
-    An earlier page is renamed, and its new path is returned, or None if there was none. `warn` is called with a
-    message about everything that is missing from the page. Raises `ResultFileError`, `JournalError` or
-    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, an option names an
-    unknown column or trait, or the output is a file of another kind.
+    An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that is
+    missing from the page. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read,
+    and `ConfigError` if a source has no results, an option names an unknown column or trait, or the output is a file of
+    another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     runs = read_runs(sources, options.model)
@@ -94,7 +94,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     index, files = ItemIndex(flipped), PageFiles()
 
     def write(file: BinaryIO) -> None:
-        """Write the page to an open file, placing the index after the items it lists."""
+        """Write the page to an open file. The index comes after the items."""
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
@@ -111,9 +111,9 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Return the prompts for calls in the sources' journals, as far as the benchmark still produces them.
+    """Find the prompts for calls in the journals, as far as the benchmark still produces them.
 
-    Returns no prompts if there is no benchmark. Warns about a journal whose prompts cannot be found.
+    Without a benchmark, there are none. Warns about journals whose prompts cannot be found.
     """
     from karenina_engine.offline.replay import find_prompts
 
@@ -129,7 +129,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
 
 
 def _unused_journal(source: Source) -> Path | None:
-    """Return the journal next to a result file if it is not the journal of these results, and otherwise None."""
+    """Return the journal next to a result file if it does not belong to these results."""
     if not isinstance(source, str | Path) or find_journal(source) is not None:
         return None
     journal = default_journal(Path(source))
@@ -137,7 +137,7 @@ def _unused_journal(source: Source) -> Path | None:
 
 
 def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the items in lists of `CHUNK` items each. The last list may be shorter."""
+    """Yield the items in lists of `CHUNK` items. The last may be shorter."""
     chunk: list[dict[str, Any]] = []
     for item in items:
         chunk.append(item)
@@ -151,7 +151,10 @@ def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, An
 def _compare(
     runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None, rules: Rules
 ) -> tuple[Comparison | None, str | None]:
-    """Return the comparison of the runs, or the reason why they cannot be compared. Both are None for a single run."""
+    """Compare the runs. Returns the comparison, or the reason why they cannot be compared.
+
+    Both are None for a single run.
+    """
     if len(runs) < 2:
         return None, None
     try:
@@ -176,7 +179,7 @@ def _compare(
 def _run_facts(
     page: PageRuns, sources: Sequence[Source], options: ReportOptions, questions: BenchmarkQuestions | None
 ) -> dict[str, Any]:
-    """Return the entry `runs` in the page's data: the facts, statistics and stages of each run."""
+    """Return `runs` for the page: the facts, statistics and stages of each run."""
     statistics = describe_runs(
         page.runs,
         by=options.by,
@@ -202,7 +205,7 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
-    """Yield the sections provided by plugins, as JSON-compatible dicts. If a section fails, warn and leave it out."""
+    """Yield the sections of plugins as JSON. A section that fails is left out with a warning."""
     for offer in active_plugins().offers(karenina_report_sections):
         try:
             for section in offer.value(page):
@@ -221,10 +224,10 @@ def _items(
     opened: ExitStack,
     model: str | None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield all items in the order of the sources, adding each to the index.
+    """Yield all items in the order of the sources, adding them to the index.
 
-    Journals are closed with `opened`. Results added by a run in progress after `runs` were read are left out. Raises
-    `ConfigError` if some are missing.
+    `opened` closes the journals. Results that a run in progress has added since are left out. Raises `ConfigError` if
+    some are missing.
     """
     ids = {item.metadata.result_id for run in runs for item in run.results}
     first = 0
@@ -250,7 +253,7 @@ def _items(
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
     """Return the cost of calls in US dollars without cache discounts.
 
-    Return None if there are no calls, or if a price is unknown.
+    Returns None if there are no calls, or if a price is unknown.
     """
     total = 0.0
     for row in calls:
@@ -277,13 +280,12 @@ def write_report(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Path | None:
-    """Write runs as a single HTML file that opens from disk, as `karenina report` does.
+    """Write runs as a single HTML file that opens from disk, like `karenina report`.
 
-    `sources` and the other arguments are the same as for `compare`, but a single run is not compared. `benchmark`
-    also adds prompts. An existing report is renamed, and its new path is returned, or None if there was none.
-    Anything that cannot be shown is logged as a warning. Raises `ResultFileError`, `JournalError` or
-    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, an option names an
-    unknown column or trait, or `output` is a file of another kind.
+    The arguments are the same as for `compare`, but a single run is fine. `benchmark` also adds prompts. An existing
+    report is renamed, and its new path is returned. Anything that cannot be shown is logged as a warning. Raises
+    `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source
+    has no results, an option names an unknown column or trait, or `output` is a file of another kind.
     """
     options = ReportOptions(
         by=by,

@@ -1,4 +1,4 @@
-"""Columns that group results, judge names, and statistical units: questions, or clusters of correlated questions."""
+"""Columns that group results, names of judges, and statistical units."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ANSWER_USAGE: Final = ("answer_generation", "total")
 """The entries of a result's usage that are not about a judge."""
 
 Column = Callable[["VerificationResult"], tuple[str, ...]]
-"""A function that returns the values of a result in a column: none, one or several."""
+"""A function that returns the values of a result in a column. There may be none or several."""
 
 
 def _as_values(value: object) -> tuple[str, ...]:
-    """Return a value as a tuple with one string, or an empty tuple for None and ""."""
+    """Return a value as a tuple with one string. None and "" have no value."""
     return () if value is None or value == "" else (str(value),)
 
 
@@ -53,9 +53,8 @@ def find_column(
 ) -> Column:
     """Return the column called `name`.
 
-    It may be built-in, one of the benchmark's `questions`, or reported by a stage in `results`; the first of these that
-    exists is returned. Keywords are those of the benchmark, if it has any, and otherwise those of the run. Raises
-    `ConfigError` if there is no such column.
+    It may be built-in, one of the benchmark's `questions`, or reported by a stage, in this order. Keywords are those of
+    the benchmark, if there is one, otherwise those of the run. Raises `ConfigError` if there is no such column.
     """
     if name == KEYWORD and questions is not None and KEYWORD in questions.columns:
         of_benchmark, of_run = questions.columns[KEYWORD], _RESULT_COLUMNS[KEYWORD]
@@ -80,9 +79,9 @@ def find_column(
 def require_values(
     names: Iterable[str | None], results: Sequence[VerificationResult], questions: BenchmarkQuestions | None
 ) -> None:
-    """Raise `ConfigError` if no result has a value in one of the columns `names`, which would then group nothing.
+    """Raise `ConfigError` if a column does not exist or has no values, and so would group nothing.
 
-    None is skipped. Also raises `ConfigError` if there is no such column.
+    None is skipped.
     """
     for name in names:
         if name is None or any(map(find_column(name, results, questions), results)):
@@ -98,9 +97,9 @@ def require_values(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names the judge of a result by its model, or by id and model if judges share a model.
+    """Return a function that names the judge of a result by model, with its id if judges share a model.
 
-    Results without a judge are stored as if judged by their answering model. Their judge is named `NO_JUDGE`.
+    Results without a judge are stored as if judged by their answering model. Their judge is `NO_JUDGE`.
     """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     called: set[str] = set()
@@ -112,7 +111,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
     by_model = all(len(names) == 1 for names in ids.values())
 
     def name(result: VerificationResult) -> str:
-        """Return the judge's name, or `NO_JUDGE` if no judge was called."""
+        """Return the judge's name, or `NO_JUDGE` if none was called."""
         meta = result.metadata
         if meta.parsing_id not in called:
             return NO_JUDGE
@@ -122,7 +121,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
 
 
 def _calls_judge(result: VerificationResult) -> bool:
-    """Return whether a judge was called: another model, or the answering model for anything beyond its answer."""
+    """Return whether a judge was called: another model, or the answering model for more than its answer."""
     meta, usage = result.metadata, result.template.usage_metadata or {}
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
         return True
@@ -145,11 +144,11 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Return the statistical unit of each question. Questions with the same value in `cluster` form one unit.
+    """Return the statistical unit of each question. Questions with the same value in `cluster` are one.
 
-    `cluster` is the name of a column, which may be one of the benchmark's `questions`. By default, questions with the
-    same text form one unit, and a note says so. A question without a value is a unit by itself. Raises `ConfigError`
-    for an unknown column.
+    `cluster` is the name of a column, possibly of the benchmark's `questions`. By default, questions with the same text
+    are one unit, and a note says so. A question without a value is a unit by itself. Raises `ConfigError` for an
+    unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

@@ -1,6 +1,6 @@
-"""Metrics for results. Each metric is a number in [0, 1] or missing.
+"""Metrics of results. Each is a number in [0, 1] or missing.
 
-Verdict metrics are the pass rate, the share not judged and partial credit; trait metrics are rubric scores as numbers.
+They are the pass rate, the share not judged, partial credit, and the scores of traits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTIAL_CREDIT: Final = "partial credit"
 NOT_JUDGED: Final = "not judged"
 _CLOSE: Final = 1e-9
 MOST_TRAITS: Final = 1000
-"""The maximum number of traits to compare; there can be many, because each question may define its own."""
+"""The maximum number of traits to compare. Each question may define its own."""
 _MOST_LABELS: Final = 20
 
 Score = float | str | None
@@ -37,11 +37,11 @@ Score = float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A measure that assigns a number to each result.
+    """A measure that gives each result a number.
 
-    `value` returns the number, or None if there is none. `missing` returns whether a result without a number should
-    have one; such results widen the bounds of a comparison. `questions` contains the ids of the questions to which the
-    metric applies; None means all. `note` explains the numbers to the reader.
+    `value` returns it, or None. `missing` returns whether a result without a number should have one; such results widen
+    the bounds of a comparison. `questions` limits the metric to some questions; None means all. `note` explains the
+    numbers to the reader.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the verdict metrics: the pass rate, the share not judged (including undecided results), and partial credit.
+    """Yield the pass rate, the share not judged (including undecided results), and partial credit.
 
-    Partial credit is left out if it is always 0 or 1, or if it is ever outside this range.
+    Partial credit is left out if it is always 0 or 1, or ever outside this range.
     """
     yield Metric(RATE, verdict, unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
@@ -67,20 +67,20 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
 
 
 def verdict(result: VerificationResult) -> float | None:
-    """Return 1 for a correct result, 0 for any other verdict, and None if there is no verdict."""
+    """Return 1 for a correct result, 0 for another verdict, and None without one."""
     return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
 
 
 def unjudged(result: VerificationResult) -> bool:
-    """Return whether the result should have a verdict but has none, because it is undecided or something failed.
+    """Return whether the result should have a verdict but has none: it is undecided or something failed.
 
-    Return False if only a rubric trait failed.
+    A failed rubric trait does not count.
     """
     return not result.outcome.judged and result.outcome is not Outcome.RUBRIC_ERROR
 
 
 def partial_credit(result: VerificationResult) -> float | None:
-    """Return the granular result, or None if there is no verdict or the granular result is not a finite number."""
+    """Return the granular result, or None without a verdict or if it is not a finite number."""
     credit = result.template.verify_granular_result
     if not result.outcome.has_verdict or not isinstance(credit, int | float) or not isfinite(credit):
         return None
@@ -90,19 +90,19 @@ def partial_credit(result: VerificationResult) -> float | None:
 @lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
-    """Return the simple fraction that a float represents: 2/3 for 0.6666666666666666.
+    """Return the simple fraction that a float stands for, such as 2/3 for 0.6666666666666666.
 
-    If no fraction with a denominator of at most `MOST_PARTS` is close enough, return the exact value of the float.
+    If none with a denominator of at most `MOST_PARTS` is close enough, this is the exact value.
     """
     near = Fraction(value).limit_denominator(MOST_PARTS)
     return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return the scores of a result's traits, keyed by name. The score of a literal trait is its label.
+    """Return the scores of a result's traits by name. That of a literal trait is its label.
 
-    A trait that could not be scored has the score None. A score with several parts (of a metric trait or a
-    template) has an entry `TRAIT.PART` for each part that is a number.
+    A trait that could not be scored has None. A score with several parts (of a metric trait or a template) has an entry
+    `TRAIT.PART` for each part that is a number.
     """
     if result.rubric is None:
         return {}
@@ -127,7 +127,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(slots=True)
 class _Seen:
-    """The scores for one trait, and the questions for which it was scored."""
+    """The scores of one trait, and the questions for which there are any."""
 
     numbers: set[float] = field(default_factory=set)
     labels: set[str] = field(default_factory=set)
@@ -137,10 +137,10 @@ class _Seen:
 def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
-    """Yield the metrics for the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
+    """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
 
-    `results` is iterated twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels
-    has no label shares.
+    `results` is read twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels has no
+    label shares.
     """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
@@ -178,11 +178,10 @@ def _number_metrics(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Metric]:
-    """Yield the metrics for a trait's numbers, if any: the mean, and the share at or above the trait's cut.
+    """Yield the metrics for a trait's numbers, if any: the mean, and the share at or above its cut.
 
-    Numbers outside the range 0 to 1 are rescaled, using `scales` or otherwise the lowest and highest number that
-    occurs. If these are equal, there is no mean. `make` is called with the metric's name, a function of the score, and
-    a note.
+    Numbers outside of 0 to 1 are rescaled, with `scales` or the lowest and highest that occur. If these are equal,
+    there is no mean. `make` is called with the metric's name, a function of the score, and a note.
     """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
@@ -207,17 +206,17 @@ def _as_number(score: float | str) -> float | None:
 
 
 def _rescale(score: float | str, low: float, high: float) -> float | None:
-    """Return the score rescaled from [low, high] to [0, 1] and clipped, or None for a label."""
+    """Rescale a score from [low, high] to [0, 1], clipping it. Returns None for a label."""
     return None if isinstance(score, str) else min(1.0, max(0.0, (score - low) / (high - low)))
 
 
 def _reaches(score: float | str, cut: float) -> float | None:
-    """Return 1 if the score is at or above `cut` and 0 if not, or None for a label."""
+    """Return 1 if the score is at or above `cut`, 0 if not, and None for a label."""
     return None if isinstance(score, str) else float(score >= cut)
 
 
 def _is_label(score: float | str, label: str) -> float | None:
-    """Return 1 if the score is this label and 0 if not, or None for a number."""
+    """Return 1 if the score is this label, 0 if not, and None for a number."""
     return float(score == label) if isinstance(score, str) else None
 
 
@@ -229,24 +228,23 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
-    """Return a metric for a trait. `scaled` returns the number for a score, or None if it has none.
+    """Return a metric for a trait. `scaled` returns the number for a score, or None.
 
-    `scores` contains the scores of each result, keyed by its `id()`. `name`, `questions` and `note` are those of the
-    metric.
+    `scores` contains the scores of each result by its `id()`. `name`, `questions` and `note` are those of the metric.
     """
 
     def value(result: VerificationResult) -> float | None:
-        """Return the number for the trait, or None if the result has no score or a score without a number."""
+        """Return the number for the trait, or None if there is none."""
         score = _scores_of(result).get(trait)
         return None if score is None else scaled(score)
 
     def missing(result: VerificationResult) -> bool:
-        """Return whether the trait could not be scored, or is absent because the result was not judged."""
+        """Return whether the trait could not be scored, or is missing because the result was not judged."""
         own = _scores_of(result)
         return own[trait] is None if trait in own else not result.outcome.judged
 
     def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
-        """Return the scores in `scores`, or otherwise those of the result, which may be a copy."""
+        """Return the scores in `scores`, or those of the result, which may be a copy."""
         stored = scores.get(id(result))
         return stored if stored is not None else trait_scores(result)
 

@@ -51,7 +51,7 @@ MAX_K: Final = 10
 """The largest k of pass@k and pass^k."""
 
 Answer = tuple[str, int]
-"""A question and a replicate, which identify one answer of a model."""
+"""A question and a replicate, for one answer of a model."""
 
 
 def describe(
@@ -65,11 +65,11 @@ def describe(
 ) -> list[RunStatistics]:
     """Return statistics for each run in result files, journals, or results in memory.
 
-    A run is the results of one answering model; `model` selects one by its id. `by` is a column for grouping pass
-    rates. Questions with the same value in the column `cluster` (default: the question text) count as one statistical
-    unit. `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`,
-    `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results or a
-    column or trait is unknown.
+    A run is the results of one answering model; use `model` to select one by its id. `by` is a column for grouping pass
+    rates. Questions with the same value in the column `cluster` (default: the question text) are one statistical unit.
+    `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results or a column or trait is
+    unknown.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -92,9 +92,9 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics for runs that have already been read, in the same way as `describe`.
+    """Return statistics for runs that have already been read, like `describe`.
 
-    Raises `ConfigError` for an unknown column or trait, and for a column in which no result has a value.
+    Raises `ConfigError` for an unknown column or trait, and for a column without values.
     """
     results = [result for run in runs for result in run.results]
     check_trait_names(results, [*(cuts or {}), *(scales or {})])
@@ -145,7 +145,7 @@ def _describe_run(
 
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
-    """Return the verdicts on each answer, keyed by judge. Results without a verdict are left out."""
+    """Return the verdicts on each answer by judge."""
     verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
@@ -155,7 +155,7 @@ def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> 
 
 
 def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
-    """Return the pass rate of results, with an interval that accounts for correlation within units."""
+    """Return the pass rate of results, with an interval that accounts for correlation in units."""
     return pass_rate((units.of(result.question_id), result.outcome) for result in results)
 
 
@@ -165,7 +165,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the means of partial credit and of traits. Metrics without a value are left out."""
+    """Yield the means of partial credit and of traits, if there are values."""
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
@@ -194,10 +194,10 @@ def _means(
 def group_rates(
     results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
-    """Return the pass rate of the results with each value in the column `by`, sorted by value.
+    """Return the pass rate for each value in the column `by`, sorted by value.
 
-    A result with several values counts for each of them, and one without a value for none. Raises `ConfigError` if
-    there is no such column.
+    A result with several values counts for each, and one without a value for none. Raises `ConfigError` if there is no
+    such column.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -211,10 +211,10 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over the judges of a question and then over questions.
+    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions.
 
-    Questions with fewer than k judged replicates are left out. Yields nothing if no question has several judged
-    replicates.
+    Questions with fewer than k judged replicates are left out. Without several judged replicates, there is nothing to
+    yield.
     """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
@@ -234,9 +234,9 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Return the components of variance over the questions for which every judge judged every replicate.
+    """Return the components of variance over questions for which all judges judged all replicates.
 
-    Returns None for fewer than two such questions, or for one judge with one replicate.
+    Returns None for fewer than two such questions, or for one judge and one replicate.
     """
     replicates = sorted({replicate for _, replicate in verdicts})
     questions = dict.fromkeys(question for question, _ in verdicts)
@@ -258,7 +258,7 @@ def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[st
 
 
 def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, str], units: Units) -> Agreement | None:
-    """Return the agreement between two judges, or None if there is no answer that both of them judged."""
+    """Return the agreement between two judges, or None if they have no answer in common."""
     a, b = judges
     both = [(answer, by_judge[a], by_judge[b]) for answer, by_judge in rated.items() if a in by_judge and b in by_judge]
     if not both:
@@ -278,9 +278,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return the unit of each answer, and its verdicts in the order of `judges`,
-    with None for a judge that gave none.
-    """
+    """Return the unit of each answer, and its verdicts in the order of `judges`, with None if there is none."""
     return (
         [units.of(question) for question, _ in rated],
         [[by_judge.get(judge) for judge in judges] for by_judge in rated.values()],

@@ -22,7 +22,7 @@ class ReportModel(BaseModel):
 
 
 class Mean(ReportModel):
-    """The mean of a metric over results, with its 95% interval. `missing` counts results that lack a value."""
+    """The mean of a metric over results, with its 95% interval. `missing` counts results without a value."""
 
     metric: str
     note: str
@@ -35,7 +35,7 @@ class Mean(ReportModel):
 
 
 class GroupRate(ReportModel):
-    """The pass rate of the results that share a value in a column, not corrected for the number of groups."""
+    """The pass rate of results with the same value in a column, not corrected for the number of groups."""
 
     value: str
     rate: Rate
@@ -43,9 +43,9 @@ class GroupRate(ReportModel):
 
 
 class PassAtK(ReportModel):
-    """pass@k and pass^k: the probability that at least one, or that each, of k replicates is right, over `questions`.
+    """pass@k and pass^k: the probability that at least one of k replicates is right, or that all are.
 
-    `left_out` is the number of questions with fewer than k judged replicates.
+    They are averages over `questions`. `left_out` is the number of questions with fewer than k judged replicates.
     """
 
     k: int
@@ -56,9 +56,9 @@ class PassAtK(ReportModel):
 
 
 class Variance(ReportModel):
-    """The components of variance as shares, over the `questions` for which every judge judged every replicate.
+    """The components of variance as shares, over the `questions` for which all judges judged all replicates.
 
-    `unknown` contains the components that cannot be separated with these judges and replicates.
+    `unknown` contains components that cannot be separated with these judges and replicates.
     """
 
     questions: int
@@ -69,7 +69,7 @@ class Variance(ReportModel):
 
 
 class Coefficient(ReportModel):
-    """A coefficient of agreement beyond chance. Its bounds are None if the data do not allow an interval."""
+    """A coefficient of agreement beyond chance. The bounds are None if there is no interval."""
 
     value: float
     low: float | None
@@ -77,7 +77,7 @@ class Coefficient(ReportModel):
 
 
 def as_coefficient(found: Kappa | None) -> Coefficient | None:
-    """Return an estimate of agreement as a report model, or None if it is undefined."""
+    """Return an estimate of agreement as a report model, if it is defined."""
     return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
 
 
@@ -96,11 +96,11 @@ class Agreement(ReportModel):
 
 
 class RunStatistics(SectionsView, ReportModel):
-    """The statistics for one answering model's results.
+    """The statistics of one answering model's results.
 
     `unit` is the kind of statistical unit: a question, or a cluster such as questions with the same text. `fleiss` and
-    `krippendorff` are None if there is only one judge or all verdicts are the same. `pass_rate` is None if there are
-    several judges, because their verdicts are never pooled: `by_judge` contains the rate for each judge.
+    `krippendorff` are None if there is only one judge or all verdicts are the same. If there are several judges, their
+    verdicts are never pooled: `pass_rate` is None, and `by_judge` contains the rate for each.
     """
 
     name: str

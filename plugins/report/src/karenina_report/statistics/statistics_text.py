@@ -74,7 +74,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, units: str) -> str:
-    """Return a pass rate with its interval and counts, or a note saying that no item has a verdict."""
+    """Return a pass rate with its interval and counts, or say that no item has a verdict."""
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""
@@ -90,7 +90,7 @@ def _units(statistics: RunStatistics) -> str:
 
 
 def _variance_text(statistics: RunStatistics) -> str:
-    """Return the shares of the variance components, or the reason why they are not known."""
+    """Return the shares of the components of variance, or why they are not known."""
     variance = statistics.variance
     if variance is None:
         return "the components cannot be separated with one judge and one replicate, or with one question"
@@ -115,7 +115,7 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
 
 
 def _coefficient_text(coefficient: Coefficient) -> str:
-    """Return a coefficient with its interval, or with the reason why there is no interval."""
+    """Return a coefficient with its interval, or with why there is none."""
     if coefficient.low is None or coefficient.high is None:
         return f"{coefficient.value:.3f}, without an interval because too few results have the rarer verdict"
     return f"{coefficient.value:.3f} {_bounds(coefficient.low, coefficient.high)}"
@@ -129,7 +129,7 @@ def _rate_cells(rate: Rate) -> list[str]:
 
 
 def _bounds(low: float | None, high: float | None, *, of_100: bool = False) -> str:
-    """Return an interval with three decimals (in percent if `of_100` is set), or `-` if there is none."""
+    """Return an interval with three decimals (in percent if `of_100`), or `-` if there is none."""
     if low is None or high is None:
         return "-"
     return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{low:.3f}, {high:.3f}]"
