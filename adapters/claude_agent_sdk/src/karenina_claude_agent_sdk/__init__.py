@@ -1,4 +1,4 @@
-"""Karenina adapter for the Claude CLI's agent, which brings its own tools, built on the Claude Agent SDK."""
+"""Karenina adapter for the Claude CLI as an agent with its own tools, built on the Claude Agent SDK."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ __all__ = ["ClaudeAgentExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes.
-
-    The import is deferred so that the adapter can be listed without its SDK.
-    """
+    """Import the port classes. This is done here so that the adapter can be listed without its SDK."""
     from karenina_claude_agent_sdk.agent import ClaudeAgent
     from karenina_claude_agent_sdk.ports import ClaudeAgentLLM, ClaudeAgentParser
 

@@ -1,4 +1,4 @@
-"""The agent port: runs the Claude CLI as an agent in a workspace."""
+"""The agent port, which runs the Claude CLI in a workspace."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`, or None if there are no tools.
+    """Return an MCP server that offers `tools`, or None if there are none.
 
-    If a tool's server has ended, `lost` is called with the error, and the CLI gets a failed result. Tools are called in
-    the same way as in all other adapters, so that the same call fails with the same message.
+    If the server of a tool has ended, `lost` is called with the error, and the CLI gets a failed result. Tools are
+    called as in all other adapters, so that failures have the same message.
     """
     if not tools:
         return None
@@ -62,11 +62,10 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
 
 
 class ClaudeAgent:
-    """The agent port. In the workspace, the CLI can use its own tools as well as the run's tools.
+    """The agent port. In a workspace, the CLI has its own tools as well as those of the run.
 
-    The CLI's requests pass through this process. Therefore each turn is exactly one reply from the model, a failed
-    request is retried on its own, and the tool calls in the last turn are not executed. Without a workspace, the CLI
-    has only the run's tools.
+    The CLI's requests pass through this process, so that each turn is exactly one reply, a failed request is retried on
+    its own, and tool calls in the last turn are not run. Without a workspace, the CLI only has the tools of the run.
     """
 
     guards_calls: ClassVar[bool] = True
@@ -77,7 +76,7 @@ class ClaudeAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the agent until it answers or reaches a limit.
 
-        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        Raises `PortError` if this fails. Its `partial` is the trace so far.
         """
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()
@@ -101,10 +100,9 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
-        """Return the run's tools by name, without the CLI's tools in `own`.
+        """Return the tools of the run by name, without the CLI's own.
 
-        Raises `PortError` if two tools, including the CLI's `own` tools, have the same name, or if the workspace is not
-        a folder.
+        Raises `PortError` if two tools have the same name (including `own`), or if the workspace is not a folder.
         """
         by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
@@ -115,12 +113,12 @@ class ClaudeAgent:
         return by_name
 
     def _refused(self, why: str) -> PortError:
-        """Return a permanent error whose message names the model and the server."""
+        """Return a permanent error that names the model and the server."""
         return PortError(f"{self._runner.where}: {why}", category=ErrorCategory.PERMANENT)
 
 
 class _AgentTask:
-    """The agent's progress so far: the model's turns and the tool results."""
+    """The progress of the agent: turns and tool results."""
 
     def __init__(
         self, runner: CLIRunner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
@@ -139,11 +137,10 @@ class _AgentTask:
         self._asking = asyncio.Lock()
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Request the model's next turn, and return it if it calls tools and there are turns left. Otherwise end the
-        run.
+        """Request the next turn, and return it if it calls tools and there are turns left.
 
-        Returns None if the run is over; its result or error is then in `end`. If the turn after tool results stays
-        empty, the run ends with an empty turn rather than an error.
+        Otherwise, the run is over: returns None and sets its result or error in `end`. If the turn after tool results
+        stays empty, the run ends with an empty turn instead of an error.
         """
         async with self._asking:
             if self.end.done():
@@ -168,9 +165,9 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Record the tool results in the message, because there may be no later request that contains them.
+        """Record tool results in a message. There may be no later request that contains them.
 
-        Results for subagents are ignored. Raises `CLIError` if the message reports that the CLI has ended.
+        Results for subagents are ignored. Raises `CLIError` if the message says that the CLI has ended.
         """
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
@@ -180,10 +177,9 @@ class _AgentTask:
                 self._record_results(results_of([{**entry, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the run's reply so far: its token usage, and its trace, with each tool result placed after the turn
-        that called the tool.
+        """Return the reply so far: its usage, and its trace with tool results after the turns that called the tools.
 
-        `limit_reached` is passed on in the reply.
+        `limit_reached` is passed on.
         """
         trace: list[Message] = []
         for message, results in zip(self._said, self._results, strict=True):
@@ -197,10 +193,9 @@ class _AgentTask:
         )
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
-        """Record the tool results in the request and return the model's next turn, requested through the run's guard
-        if it has one.
+        """Record the tool results in a request, and return the next turn, through the run's guard if there is one.
 
-        Raises `PortError` if the request fails or the trace has become too long.
+        Raises `PortError` if the request fails or the trace is too long.
         """
         self._record_results(results_in(request))
         size = TraceSize()
@@ -214,15 +209,14 @@ class _AgentTask:
         return await (guard(ask, self.reply().trace) if guard is not None else ask())
 
     def _record_results(self, results: Mapping[str, tuple[str, bool]]) -> None:
-        """Add tool results to the last turn. Results that arrive before the first turn are dropped."""
+        """Add tool results to the last turn. Those before the first turn are dropped."""
         if self._results:
             self._results[-1].update(results)
 
     def _record_turn(self, turn: Turn) -> None:
-        """Add the model's turn to the trace, and its token usage to the total.
+        """Add a turn to the trace, and its usage to the total.
 
-        The finish reason and the model's name are replaced with those of this turn; a turn without a name keeps the
-        last one.
+        Finish reason and model name are those of the last turn that has them.
         """
         self._said.append(turn.message)
         self._results.append({})

@@ -1,4 +1,4 @@
-"""CLI runs, isolated from the user's configuration and from this process's environment."""
+"""Running the CLI, isolated from the user's configuration and the environment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SHELL: Final = "Bash"
 
 
 class CLIError(Exception):
-    """Raised when the CLI cannot be started or ends too early. The message contains the reason, if known.
+    """Raised if the CLI cannot be started or ends too early. The message says why, if known.
 
     `lasting` is true if a retry would not help.
     """
@@ -55,11 +55,11 @@ class CLIError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CLISettings:
-    """The settings of one CLI run.
+    """The settings of one run of the CLI.
 
-    `folder` is the working directory (an empty folder if None), `tools` names those of the CLI's own tools that are
-    allowed, `bare` omits the CLI's description of its environment, `server` offers the run's tools, and `schema` is the
-    JSON Schema of the answer.
+    `folder` is the working directory (an empty one by default). `tools` are the CLI's own tools that are allowed.
+    `bare` leaves out the CLI's description of its environment. `server` offers the tools of the run, and `schema` is
+    the JSON Schema of the answer.
     """
 
     model_name: str
@@ -81,10 +81,10 @@ class CLI:
     process: CLIProcess
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
-        """Send the conversation to the CLI, and yield the messages it sends after receiving the last one.
+        """Send the conversation to the CLI, and yield the messages it sends after the last one.
 
-        The CLI reads one message at a time. Earlier messages are sent as history, which the CLI does not answer. Raises
-        `CLIError` if the CLI ends or cannot be reached.
+        The CLI reads one message at a time, and does not answer the earlier ones. Raises `CLIError` if it ends or
+        cannot be reached.
         """
         try:
             received = self.client.receive_messages()
@@ -115,8 +115,7 @@ class CLI:
 async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
     """Start a CLI that sends its requests to `url`, in a temporary home directory.
 
-    Afterwards, the CLI is killed and the directory removed. Raises `CLIError` if the CLI is not installed or does not
-    start.
+    Afterwards, it is killed and the directory removed. Raises `CLIError` if it is not installed or does not start.
     """
     home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: a cancellation would leave the folder behind
     try:
@@ -143,7 +142,7 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
 
 
 async def _why(error: str, process: CLIProcess) -> str:
-    """Return the error, followed by the CLI's error output if there is any."""
+    """Return the error, followed by the CLI's error output, if any."""
     return "; error output: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
@@ -153,7 +152,7 @@ def _to_entry(entry: WireMessage) -> WireMessage:
 
 
 def _command(setting: CLISettings, home: Path) -> list[str]:
-    """Return the command line that starts the CLI, after writing the system prompt to a file in `home`.
+    """Return the command that starts the CLI. The system prompt is written to a file in `home`.
 
     Raises `CLIError` if the CLI is not installed.
     """
@@ -183,19 +182,16 @@ def _command(setting: CLISettings, home: Path) -> list[str]:
 
 
 def _rule(tool: str) -> str | None:
-    """Return the rule that permits a tool, or None for tools that only read the folder.
-
-    Rules are needed because there is no user to ask for permission.
-    """
+    """Return the rule that permits a tool, because there is no user to ask. Tools that only read need none."""
     if tool in _EDITORS:
         return "Edit(./**)"
     return tool if tool == _SHELL else None
 
 
 def _environment(setting: CLISettings, home: Path, folder: Path, url: str) -> dict[str, str]:
-    """Return the CLI's complete environment: some of this process's variables and the settings of the run.
+    """Return the environment of the CLI: some of our variables, and the settings of the run.
 
-    The API key in it is a placeholder.
+    Its API key is a placeholder.
     """
     passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
     return {

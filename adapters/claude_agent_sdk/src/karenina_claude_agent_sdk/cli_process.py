@@ -1,4 +1,4 @@
-"""The CLI's process, which gets only the environment it is given, and is killed together with all its descendants."""
+"""The process of the CLI, with its own environment. It is killed together with its descendants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from claude_agent_sdk import CLIConnectionError, Transport
 
 _CHUNK: Final = 2**16
 _LONGEST_LINE: Final = 256 * 2**20
-"""Maximum bytes of one message from the CLI; the largest contain a model's reply, which has its own limit."""
+"""Maximum bytes of a message from the CLI. The largest contain a reply, which has its own limit."""
 _KEPT_OF_STDERR: Final = 2000
 _MOMENT: Final = 0.5
 _LONGEST_END: Final = 5.0
@@ -26,9 +26,9 @@ _PROC = Path("/proc")
 class CLIProcess(Transport):
     """A transport over the CLI's standard input and output, with one JSON message per line.
 
-    The SDK's own transport passes on this process's whole environment and takes seconds to end the CLI. Here, `env` is
-    the CLI's complete environment. `mark` is a unique string in the value of one of its variables. It is used to find
-    and kill the CLI's descendants on Linux; on other systems, only the process group is killed.
+    The SDK's own transport passes on our whole environment and takes seconds to end the CLI. Here, `env` is all of it.
+    `mark` is a unique string in one of the variables, for finding and killing the CLI's descendants on Linux.
+    Elsewhere, only the process group is killed.
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path, mark: str) -> None:
@@ -54,7 +54,7 @@ class CLIProcess(Transport):
         self._watch = asyncio.create_task(self._read_stderr(self._process))
 
     async def write(self, data: str) -> None:
-        """Send `data` to the CLI. Raises `CLIConnectionError` if the CLI has ended."""
+        """Send `data` to the CLI. Raises `CLIConnectionError` if it has ended."""
         if self._process is None or self._process.stdin is None:
             raise CLIConnectionError("the process has ended")
         try:
@@ -64,9 +64,9 @@ class CLIProcess(Transport):
             raise CLIConnectionError("the process has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the CLI's messages until `close` is called. Lines that do not start with a JSON object are skipped.
+        """Yield the CLI's messages until `close` is called, skipping lines that do not start with an object.
 
-        Raises `CLIConnectionError` if the CLI exits on its own, or writes a line that is too long or is not JSON.
+        Raises `CLIConnectionError` if the CLI ends, or writes a line that is too long or not JSON.
         """
         process = self._process
         if process is None or process.stdout is None:
@@ -95,13 +95,13 @@ class CLIProcess(Transport):
         return self._process is not None and self._process.returncode is None
 
     async def read_error_output(self) -> str:
-        """Return the last 2000 characters of the CLI's stderr as a single line, waiting briefly for it to end."""
+        """Return the last 2000 characters of the CLI's stderr on one line, waiting a moment for it to end."""
         if self._watch is not None:
             await asyncio.wait([self._watch], timeout=_MOMENT)
         return " ".join(self._stderr.split())
 
     async def close(self) -> None:
-        """Kill the CLI and its descendants, and wait up to `_LONGEST_END` seconds for the CLI to end."""
+        """Kill the CLI and its descendants, and wait up to `_LONGEST_END` seconds."""
         process, self._process = self._process, None
         watch, self._watch = self._watch, None
         if process is None:
@@ -122,7 +122,7 @@ class CLIProcess(Transport):
         _end_all(_find_marked(self._mark))
 
     async def _read_stderr(self, process: Process) -> None:
-        """Read the CLI's error output until it ends, keeping the last 2000 characters."""
+        """Read the CLI's error output to its end, keeping the last 2000 characters."""
         while process.stderr is not None and (chunk := await process.stderr.read(_CHUNK)):
             self._stderr = (self._stderr + chunk.decode("utf-8", "replace"))[-_KEPT_OF_STDERR:]
 
@@ -130,7 +130,7 @@ class CLIProcess(Transport):
 async def _wait_for_end(process: Process) -> None:
     """Wait up to `_LONGEST_END` seconds for a killed process to end.
 
-    Its pipes are drained, because asyncio waits until they are closed.
+    Its pipes are read, because asyncio waits until they are closed.
     """
     with suppress(TimeoutError):  # a process that none of the searches found still holds a pipe
         async with asyncio.timeout(_LONGEST_END):
@@ -139,14 +139,14 @@ async def _wait_for_end(process: Process) -> None:
 
 
 async def _discard(pipe: asyncio.StreamReader) -> None:
-    """Read a pipe to its end, unless another task is already reading it."""
+    """Read a pipe to its end, unless another task does."""
     with suppress(RuntimeError):  # another task still reads it
         while await pipe.read(_CHUNK):
             pass
 
 
 def _message(line: bytearray) -> dict[str, Any]:
-    """Return the message in one line of the CLI's output. Raises `CLIConnectionError` if the line is not JSON."""
+    """Parse a line of the CLI's output. Raises `CLIConnectionError` if it is not JSON."""
     try:
         message: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError):
@@ -155,21 +155,21 @@ def _message(line: bytearray) -> dict[str, Any]:
 
 
 def _end_group(pid: int) -> None:
-    """Kill a process group. Does nothing on Windows, or if the group has already ended."""
+    """Kill a process group, if it still exists. Does nothing on Windows."""
     if os.name == "posix":
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
 
 
 def _end_all(pids: set[int]) -> None:
-    """Kill the given processes, but never this one. Processes that have already ended are ignored."""
+    """Kill processes that still exist, but never this one."""
     for pid in pids - {os.getpid()}:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
 def _find_descendants(pid: int) -> set[int]:
-    """Return the process IDs of the descendants of `pid`. The set is empty if the system does not list descendants."""
+    """Return the ids of the descendants of `pid`, if the system lists them."""
     descendants: set[int] = set()
     left = [pid]
     while left:
@@ -182,9 +182,9 @@ def _find_descendants(pid: int) -> set[int]:
 
 
 def _find_marked(mark: bytes) -> set[int]:
-    """Return the IDs of the processes that have `mark` in their environment, including orphans.
+    """Return the ids of processes with `mark` in their environment, including orphans.
 
-    Processes whose environment cannot be read are left out; on systems without `/proc`, the set is empty.
+    Processes whose environment cannot be read are left out. Without `/proc`, there are none.
     """
     marked = set()
     for environ in _PROC.glob("[0-9]*/environ"):

@@ -1,8 +1,7 @@
-"""CLI runs for one model, which are stopped as soon as the port has its result, and the proxy that serves them.
+"""Running the CLI for one model until there is a result, and the proxy for its requests.
 
-The CLI sends its requests to the proxy, which listens on the loopback interface. As a result, every request is counted,
-errors are classified by their status rather than by the CLI, there are no hidden retries, and the API key is not in a
-process whose commands could read it.
+The CLI sends its requests to the proxy on the loopback interface. So every request is counted, errors are classified by
+their status, there are no hidden retries, and the API key is not in a process whose commands could read it.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _PING_SECONDS: Final = 10.0
 _LONGEST_REQUEST: Final = 256 * 2**20
 
 Answer = Callable[[WireMessage, Mapping[str, str]], Awaitable[WireMessage | None]]
-"""A function that returns the reply to a CLI's request, or None if the run is over."""
+"""A function that returns the reply to a request, or None if the run is over."""
 
 T = TypeVar("T")
 
 
 class ModelProxy:
-    """A proxy for the requests of CLI runs. Each run has its own URL, and the first run starts the proxy."""
+    """A proxy for the requests of CLI runs. Each has its own URL, and the first one starts the proxy."""
 
     def __init__(self) -> None:
         self._runs: dict[str, Answer] = {}
@@ -47,7 +46,7 @@ class ModelProxy:
         self._url = ""
 
     async def start(self) -> None:
-        """Start the proxy if it is not running yet. Raises `OSError` if it cannot listen."""
+        """Start the proxy, if it is not running. Raises `OSError` if it cannot listen."""
         async with self._starting:
             if self._runner is not None:
                 return
@@ -65,9 +64,9 @@ class ModelProxy:
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
-        """Let `answer` reply to the requests of one run within the block, and yield the base URL for that run.
+        """Let `answer` reply to the requests of one run inside the block, and yield its base URL.
 
-        The proxy must have been started.
+        Call `start` first.
         """
         name = secrets.token_urlsafe(24)
         self._runs[name] = answer
@@ -83,9 +82,9 @@ class ModelProxy:
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the response to a request from a run, or a 404 response if the run or path is unknown.
+        """Return the response to a request, which is 404 if the run or path is unknown.
 
-        If the run is over, the request gets no response.
+        If the run is over, there is no response.
         """
         name, _, path = request.path.lstrip("/").partition("/")
         answer = self._runs.get(name)
@@ -103,7 +102,7 @@ class ModelProxy:
             asked.cancel()
 
     async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
-        """Return the reply as an event stream that contains pings until the reply arrives."""
+        """Return the reply as an event stream, with pings until it arrives."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
@@ -126,17 +125,17 @@ class ModelProxy:
 
 
 class CLITask(Protocol[T]):
-    """The task of one CLI run. It answers the CLI's requests and decides when the run is over."""
+    """One run of the CLI: it answers requests and decides when the run is over."""
 
     @property
     def end(self) -> asyncio.Future[T]:
-        """A future that completes when the run is over, with the run's result or a `PortError`."""
+        """A future with the result of the run or a `PortError`."""
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Return the reply to a request from the CLI, or None if the run is over."""
+        """Return the reply to a request of the CLI, or None if the run is over."""
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Process a message from the CLI. May raise `CLIError`, which ends the run."""
+        """Handle a message from the CLI. May raise `CLIError` to end the run."""
 
 
 class CLIRunner:
@@ -152,10 +151,9 @@ class CLIRunner:
         self._model_proxy = ModelProxy()
 
     async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
-        """Run the CLI on the conversation until `work.end` is done, and return its result.
+        """Run the CLI on a conversation until `work.end` is done, and return its result.
 
-        Raises the `PortError` in `work.end`, or another `PortError` if the last message is not from the user or the CLI
-        fails.
+        Raises the `PortError` in `work.end`, or another if the last message is not from the user or the CLI fails.
         """
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
@@ -182,7 +180,7 @@ class CLIRunner:
 
 
 async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, None], work: CLITask[T]) -> None:
-    """Process the CLI's messages until the task ends. Raises `CLIError` if the CLI ends first."""
+    """Handle the CLI's messages until the task ends. Raises `CLIError` if the CLI ends first."""
 
     async def listen() -> None:
         async with aclosing(received) as messages:
@@ -201,9 +199,9 @@ async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, Non
 
 
 class SingleReply:
-    """The task used by ports that need only one reply from the model. The reply is not passed on to the CLI.
+    """The task of ports that need a single reply. The reply is not passed on to the CLI.
 
-    `fields` are added to the CLI's request, replacing its own.
+    `fields` replace those in the CLI's request.
     """
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
@@ -213,7 +211,7 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Send one request to the model and end the run with the reply or the error. Later requests are ignored.
+        """Send one request to the model, and end the run with the reply or error. Later requests are ignored.
 
         Always returns None.
         """
@@ -227,12 +225,12 @@ class SingleReply:
         return None
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Ignore the message. Raises `CLIError` if it reports that the CLI has ended."""
+        """Ignore a message. Raises `CLIError` if it says that the CLI has ended."""
         refuse_end(message)
 
 
 def refuse_end(message: claude_agent_sdk.Message) -> None:
-    """Raise `CLIError` if the message reports that the CLI has ended. Normally the port ends the run first."""
+    """Raise `CLIError` if a message says that the CLI has ended. Normally, the port ends the run first."""
     from claude_agent_sdk import ResultMessage
 
     if isinstance(message, ResultMessage):

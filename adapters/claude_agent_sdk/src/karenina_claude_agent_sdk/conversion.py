@@ -1,4 +1,4 @@
-"""Conversion between Karenina's messages and the messages of the Messages API."""
+"""Converting messages to and from the Messages API."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _STOPS: dict[FinishReason, str] = {
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
-"""The API's stop reasons, for turns from a journal, which have no original reply."""
+"""Stop reasons for turns from a journal, which have no original reply."""
 
 
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from the same side are merged, and empty text blocks are omitted, as are messages left with no
-    blocks. `brought` contains the names of the run's tools, which get a prefix in the CLI. Reasoning is omitted.
+    Consecutive messages from the same side are merged. Empty text and reasoning are left out, and so are messages with
+    nothing else. The run's tools, in `brought`, get a prefix in the CLI.
     """
     system: list[str] = []
     wire: list[WireMessage] = []
@@ -47,9 +47,9 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def turn_of(reply: WireMessage) -> Turn:
-    """Convert a reply to a turn, removing the CLI's prefix from tool names. The turn's `wire` is the original reply.
+    """Convert a reply to a turn, without the CLI's prefix in tool names. `wire` is the original reply.
 
-    Raises `ValueError`, with the reason, if the reply's content cannot be read.
+    Raises `ValueError`, saying why, if its content cannot be read.
     """
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
@@ -75,7 +75,7 @@ def turn_of(reply: WireMessage) -> Turn:
 
 
 def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
-    """Return the text of each tool result after the last assistant message, and whether the tool failed, by call ID."""
+    """Return the text of each tool result after the last assistant message, and whether it failed, by call id."""
     blocks: list[WireMessage] = []
     for entry in reversed(request.get("messages", [])):
         if entry["role"] == "assistant":
@@ -86,7 +86,7 @@ def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
 
 
 def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
-    """Return the text of each tool result in `blocks`, and whether the tool failed, by call ID."""
+    """Return the text of each tool result in `blocks`, and whether it failed, by call id."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return {
         str(message.tool_call_id): (message.content, message.is_error)
@@ -101,9 +101,9 @@ def plain_tool_name(name: str) -> str:
 
 
 def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
-    """Return a message's content blocks, without its reasoning. The text block may be blank.
+    """Return the content blocks of a message without its reasoning. The text may be blank.
 
-    Tools named in `brought` get the CLI's prefix.
+    Tools in `brought` get the CLI's prefix.
     """
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
@@ -122,15 +122,14 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
 
 
 def _is_blank(block: WireMessage) -> bool:
-    """Return whether a block is a text block that contains only whitespace."""
+    """Return whether a block is just whitespace."""
     return block["type"] == "text" and not str(block["text"]).strip()
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> WireMessage:
-    """Return a turn as a Messages API reply: the original reply if there is one, otherwise an equivalent one without
-    usage.
+    """Return a turn as a Messages API reply: the original, or an equivalent without usage.
 
-    `brought` contains the names of the run's tools, which get a prefix in the CLI.
+    The run's tools, in `brought`, get a prefix in the CLI.
     """
     if isinstance(turn.wire, dict):
         return turn.wire

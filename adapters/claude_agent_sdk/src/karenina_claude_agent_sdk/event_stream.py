@@ -12,11 +12,11 @@ from karenina_toolkit.replies.reply_ends import more_serious
 from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-"""The delta types that extend a text field of their block, each with the name of the field."""
+"""The types of deltas that extend a text field, with the name of the field."""
 
 
 class ServerReportedError(Exception):
-    """Raised when a server reports an error in a reply with status 200. `kind` is the API's name for the error type."""
+    """Raised if a reply with status 200 reports an error. `kind` is the API's type of error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -24,22 +24,22 @@ class ServerReportedError(Exception):
 
 
 def read_reply(raw: bytes) -> WireMessage:
-    """Return the reply contained in a response body, which is either JSON or an event stream.
+    """Read the reply in a response body, which is JSON or an event stream.
 
-    Raises `ServerReportedError` if the body is an error from the server, and `ValueError`, with the reason, if it is
-    invalid. Events that lack fields may also raise `KeyError`, `TypeError` or `AttributeError`.
+    Raises `ServerReportedError` if it is an error, and `ValueError`, saying why, if it is invalid. Missing fields may
+    also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
 
 
 def is_stream(raw: bytes) -> bool:
-    """Return whether a body is an event stream, which is assumed if it is neither empty nor starts like JSON."""
+    """Return whether a body is an event stream, which it is if it is neither empty nor starts like JSON."""
     return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
 
 
 def events_of(reply: WireMessage) -> Iterator[bytes]:
-    """Yield `reply` as an event stream. Missing fields that every reply has, such as its ID, get defaults."""
+    """Yield a reply as an event stream. Fields that every reply has, such as its id, get defaults."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
     yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
@@ -64,9 +64,9 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 
 def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
-    """Return a block without its content, and the deltas that add this content.
+    """Split a block into the block without its content, and the deltas that add it.
 
-    For block types without deltas, the block is returned unchanged, with no deltas.
+    Blocks of types without deltas are unchanged.
     """
     kind = block.get("type")
     if kind == "text":
@@ -81,10 +81,10 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
 
 
 def _assemble_reply(text: str) -> WireMessage:
-    """Return the reply contained in an event stream.
+    """Read the reply in an event stream.
 
-    Raises `ServerReportedError` if the stream contains an error event, and `ValueError` if it ends too early or is
-    invalid. Events that lack fields may also raise `KeyError`, `TypeError` or `AttributeError`.
+    Raises `ServerReportedError` if it contains an error, and `ValueError` if it ends too early or is invalid. Missing
+    fields may also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     reply: WireMessage | None = None
     ended = False
@@ -120,10 +120,7 @@ def _assemble_reply(text: str) -> WireMessage:
 
 
 def _merge_usage(before: WireMessage, after: WireMessage) -> WireMessage:
-    """Merge the token usage of two events.
-
-    Later counts replace earlier ones, except that 0 or null replaces nothing.
-    """
+    """Merge the usage of two events. Later counts win, unless they are 0 or null."""
     return {**before, **{name: count for name, count in after.items() if count or not before.get(name)}}
 
 
@@ -133,11 +130,10 @@ def _collect_delta(
     written: dict[int, list[str]],
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Add a delta's content to `written` (a tool call's arguments, by block index) or `deltas` (text, by index and
-    field).
+    """Add the content of a delta to `written` (arguments, by block) or `deltas` (text, by block and field).
 
-    Other deltas are ignored. Strings are joined only at the end, because repeated joining takes quadratic time. Raises
-    `ValueError` if the delta does not belong to any block in `content`.
+    Other deltas are ignored. Strings are only joined at the end, which is faster. Raises `ValueError` if the delta
+    belongs to no block in `content`.
     """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
@@ -160,9 +156,9 @@ def _event_data(text: str) -> Iterator[str]:
 
 
 def _check_reply(reply: Any) -> WireMessage:
-    """Return the reply if it has content.
+    """Return the reply, if it has content.
 
-    Raises `ServerReportedError` if the reply is an error, and `ValueError` if it is anything else.
+    Raises `ServerReportedError` if it is an error, and `ValueError` if it is anything else.
     """
     if not isinstance(reply, dict):
         raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
@@ -174,13 +170,13 @@ def _check_reply(reply: Any) -> WireMessage:
 
 
 def _error(event: WireMessage) -> ServerReportedError:
-    """Return the error that a server reports in an event or a reply."""
+    """Return the error that a server reports in an event or reply."""
     error = event.get("error") or {}
     return ServerReportedError(str(error.get("type") or ""), str(error.get("message") or "no message"))
 
 
 def _json(text: str) -> Any:
-    """Parse JSON. Raises `ValueError` if the string is not JSON or exceeds the limits for replies."""
+    """Parse JSON. Raises `ValueError` if it is invalid or exceeds the limits for replies."""
     try:
         return read_json(text.encode("utf-8", "replace"))
     except json.JSONDecodeError:

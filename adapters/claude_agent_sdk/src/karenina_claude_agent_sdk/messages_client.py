@@ -33,7 +33,7 @@ _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-
 
 
 class MessagesClient:
-    """A client that forwards the CLI's requests. Connections are opened by the first request."""
+    """A client that forwards the CLI's requests. The first one opens connections."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -57,12 +57,11 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send a request from the CLI, with the model's parameters added, and return the reply.
+        """Send a request of the CLI with the model's parameters, and return the reply.
 
-        Of the CLI's `headers`, only those in `_KEPT_HEADERS` are sent. `prompt` is redacted from server messages quoted
-        in errors. If the server pauses a reply that calls no tools, it is continued with another request, at most
-        `_MOST_PAUSES` times; after that, the unfinished reply is returned. Raises `PortError` if a request fails or its
-        reply cannot be used.
+        Only the CLI's headers in `_KEPT_HEADERS` are sent. `prompt` is masked in messages of the server. If the server
+        pauses a reply without tool calls, it is continued up to `_MOST_PAUSES` times, and then returned unfinished.
+        Raises `PortError` if a request fails or its reply cannot be used.
         """
         turn = await self._post_once(request, headers, prompt)
         for _ in range(_MOST_PAUSES):
@@ -80,7 +79,7 @@ class MessagesClient:
         return turn
 
     async def _post_once(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send one request and return the reply, even if the server paused it.
+        """Send one request, and return the reply, which the server may have paused.
 
         Raises `PortError` if the request fails or its reply cannot be used.
         """
@@ -111,9 +110,9 @@ class MessagesClient:
             await session.close()
 
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
-        """Send one request and return the response body.
+        """Send one request, and return the body of the response.
 
-        Raises `PortError` if the port is closed, if there is no response, or if the response's status is 300 or higher.
+        Raises `PortError` if the port is closed, there is no response, or its status is 300 or higher.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)

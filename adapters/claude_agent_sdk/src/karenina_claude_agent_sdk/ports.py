@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgentLLM:
-    """The LLM port. Each call is a CLI run without tools that ends after the model's first reply."""
+    """The LLM port. Each call runs the CLI without tools, until the first reply."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._runner = CLIRunner(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError` if the CLI or its request fails."""
+        """Send messages and return the reply. Raises `PortError` if the CLI or its request fails."""
         runner = self._runner
         system, wire = to_wire(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, runner.thinking, bare=True)
@@ -38,15 +38,14 @@ class ClaudeAgentLLM:
 
 _TOOL: Final = "StructuredOutput"
 _STAND_IN: Final = '{"type": "object"}'
-"""A placeholder schema for the CLI, which refuses long schemas and some that the API accepts."""
+"""A placeholder schema for the CLI, which refuses some schemas that the API accepts."""
 
 
 class ClaudeAgentParser:
-    """The parser port. It uses the CLI's structured output, which is a tool that the model is forced to call.
+    """The parser port. It uses the CLI's structured output, a tool that the model is forced to call.
 
-    The reply is not passed on to the CLI, because the CLI would retry on its own if the JSON did not fit the schema,
-    and retries should be the same for all adapters. Thinking is disabled, because a thinking model cannot be forced to
-    call a tool.
+    The reply is not passed on to the CLI, which would retry on its own if the JSON did not fit. Retries should be the
+    same for all adapters. Thinking is off, because a thinking model cannot be forced to call a tool.
     """
 
     def __init__(self, model: ModelConfig) -> None:
@@ -55,8 +54,7 @@ class ClaudeAgentParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the model's reply, or its text if it does not call the
-        tool.
+        """Ask for a JSON object that fits `schema`, and return the reply. Without a tool call, this is its text.
 
         Raises `PortError` if the CLI or its request fails.
         """

@@ -1,4 +1,4 @@
-"""Settings of the `claude_agent_sdk` interface, and the sources of its base URL and key."""
+"""The settings of `claude_agent_sdk`, and where its base URL and key come from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 
 
 class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
-    """`ModelConfig.extra` of the `claude_agent_sdk` interface. Header values are treated as secrets."""
+    """`ModelConfig.extra` for `claude_agent_sdk`. Values of headers are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     tools: tuple[CLITool, ...] = Field(
@@ -55,9 +55,9 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
-    """Return the validated `extra` of `model`.
+    """Return the validated `extra` of a model.
 
-    Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
+    Raises `AdapterConfigError`, without showing values, if it is invalid.
     """
     return adapter_settings.extra_of(model, ClaudeAgentExtra)
 
@@ -65,25 +65,23 @@ def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without `/v1`.
 
-    This is the model's own URL if set, otherwise the one in `ANTHROPIC_BASE_URL`, otherwise Anthropic's.
+    This is the model's own, that in `ANTHROPIC_BASE_URL`, or Anthropic's, whichever is set.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else _environment_base_url()
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own or, failing that, the one in `ANTHROPIC_API_KEY`.
+    """Return the API key: the model's own, or that in `ANTHROPIC_API_KEY`.
 
-    Returns None if there is no key. A key from the environment is sent only to Anthropic, to the server in
-    `ANTHROPIC_BASE_URL`, and to localhost, so that the configuration in somebody else's benchmark cannot send it
-    anywhere else.
+    Returns None if there is none. A key from the environment is sent only to Anthropic, the server in
+    `ANTHROPIC_BASE_URL` and localhost. Otherwise, somebody else's benchmark could send it anywhere.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the path of the Claude CLI: the configured path, even if nothing is there, or else the CLI in the SDK's
-    wheel.
+    """Return the path of the Claude CLI: as configured, even if it does not exist, or in the SDK's wheel.
 
     Returns None if there is neither.
     """
@@ -102,7 +100,7 @@ def concurrency(model: ModelConfig) -> int:
 
 
 def unavailable() -> str | None:
-    """Return a message if a required package is not installed, otherwise None. The packages are not imported."""
+    """Return a message if a required package is not installed. Nothing is imported."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
     return (
         f"{missing[0].replace('_', '-')} is not installed: {install_command('karenina-claude-agent-sdk')}"
@@ -112,9 +110,7 @@ def unavailable() -> str | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for an invalid URL or setting, a missing CLI or model name, or a missing key for
-    Anthropic.
-    """
+    """Raise `AdapterConfigError` for an invalid URL or setting, or a missing CLI, model name or Anthropic key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:
@@ -141,7 +137,7 @@ def check(model: ModelConfig) -> None:
 
 
 def _environment_base_url() -> str:
-    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own URL if the variable is not set."""
+    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
@@ -151,5 +147,5 @@ def _base(url: str) -> str:
 
 
 def _is_official(url: SplitResult) -> bool:
-    """Return whether `url` is Anthropic's own service, which requires a key."""
+    """Return whether `url` is Anthropic's own service, which needs a key."""
     return url.hostname == "api.anthropic.com"

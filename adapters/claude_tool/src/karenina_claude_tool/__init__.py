@@ -1,4 +1,4 @@
-"""Karenina adapter for Claude, and for other servers with Anthropic's Messages API, built on the anthropic SDK."""
+"""Karenina adapter for Claude and other servers with Anthropic's Messages API, built on the anthropic SDK."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ __all__ = ["ClaudeExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes.
-
-    The import is deferred so that the adapter can be listed without its SDK.
-    """
+    """Import the port classes. This is done here so that the adapter can be listed without its SDK."""
     from karenina_claude_tool.ports import ClaudeAgent, ClaudeLLM, ClaudeParser
 
     return ClaudeLLM, ClaudeParser, ClaudeAgent

@@ -1,4 +1,4 @@
-"""The SDK client for one model on one server. SDK errors become `PortError`s that contain no secrets or prompts."""
+"""The SDK client for one model on one server. Errors are `PortError`s without secrets or prompts."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for an SDK error, based on the error's class and HTTP status.
+    """Convert an SDK error to a `PortError`, by its class and HTTP status.
 
-    `secrets` and `prompt` are redacted from its message. Errors of other classes count as invalid requests, which are
-    permanent. Timeouts are not handled here, because only the caller knows the time limit.
+    `secrets` and `prompt` are masked. Errors of other classes are invalid requests, which are permanent. Timeouts are
+    left to the caller, who knows the limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -67,7 +67,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
-    """Return the error for a failed connection. It is permanent if a retry would fail with the same TLS error."""
+    """Return the error for a failed connection. It is permanent for a TLS error that a retry would repeat."""
     why = find_system_error(error) or error.__cause__ or error
     shown = redact_text(str(why), secrets) or type(why).__name__
     if isinstance(why, ssl.SSLError) and not isinstance(why, _INTERRUPTED):
@@ -79,7 +79,7 @@ _MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one rep
 
 
 class Client:
-    """A client that posts requests. Creating it does no I/O; the first call opens connections in its event loop."""
+    """A client that posts requests. The first call opens connections in its event loop."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
@@ -97,10 +97,10 @@ class Client:
         self._closed = False
 
     async def ask(self, messages: Sequence[Message], **fields: Any) -> Turn:
-        """Return the reply to `messages`. `fields` are added to the request.
+        """Send messages, with `fields` added to the request, and return the reply.
 
-        If the server pauses a reply, it is continued with another request, at most `_MOST_PAUSES` times; after that,
-        the unfinished reply is returned. Raises `PortError` if a request fails or its reply cannot be used.
+        If the server pauses a reply, it is continued up to `_MOST_PAUSES` times, and then returned unfinished. Raises
+        `PortError` if a request fails or its reply cannot be used.
         """
         system, wire = to_wire(messages)
         reply = await self.post(messages, system, wire, **fields)
@@ -124,11 +124,11 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> Turn:
-        """Return the reply to `system` and `wire`, which together are the encoded form of `messages`.
+        """Send `system` and `wire`, the encoded form of `messages`, and return the reply.
 
-        `grows` means that the conversation will continue, so that its messages are worth caching. `fields` are added to
-        the request and replace those in `extra.body`, except that `output_config` is merged. A paused reply is not
-        continued. Raises `PortError` if the request fails or its reply cannot be used.
+        Set `grows` if the conversation will continue, so that it is worth caching. `fields` replace those in
+        `extra.body`, except that `output_config` is merged. A paused reply is not continued. Raises `PortError` if the
+        request fails or its reply cannot be used.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -150,9 +150,9 @@ class Client:
             await sdk.close()
 
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
-        """Send `wire`, with the other fields in `body`, and return the response body.
+        """Send `wire` and the other fields in `body`, and return the body of the response.
 
-        Raises `PortError` if the request does not succeed; `messages` are redacted from the error.
+        Raises `PortError`, with `messages` masked, if the request fails.
         """
         sdk = self._open_sdk()
         try:
@@ -177,8 +177,7 @@ class Client:
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
         """Return the JSON object in a response body.
 
-        Raises `PortError` if the body is anything else, or an error passed on by a proxy; `messages` are redacted from
-        it.
+        Raises `PortError`, with `messages` masked, if it is anything else, or an error passed on by a proxy.
         """
         try:
             data = read_json(raw)
@@ -198,9 +197,9 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _open_sdk(self) -> AsyncAnthropic:
-        """Return the SDK client, creating it on the first call.
+        """Return the SDK client, creating it on first use.
 
-        Raises `PortError` if the port is closed or the proxy set in the environment cannot be used.
+        Raises `PortError` if the port is closed or the proxy in the environment cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
@@ -231,10 +230,10 @@ class Client:
         return self._sdk
 
     def _set_headers(self) -> None:
-        """Decide which headers are sent, which of the SDK's headers are omitted, and which values are secret.
+        """Decide which headers are sent, which of the SDK's are left out, and which values are secret.
 
-        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request to any server. They are omitted if
-        secrets from the environment must not be sent to this model's server.
+        The SDK adds `ANTHROPIC_CUSTOM_HEADERS` to every request to any server. They are left out if secrets from the
+        environment must not be sent there.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -251,7 +250,7 @@ class Client:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the TLS context with the trusted certificates. It is cached, because loading them is slow."""
+    """Return the TLS context with trusted certificates. Loading them is slow, so it is cached."""
     return httpx2.create_ssl_context()
 
 
@@ -259,8 +258,8 @@ def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mappin
     """Mark what the server should cache: the system prompt or, without one, the tools.
 
     With `grows`, the conversation is marked too if its last message is from the user. `body` is changed in place, and
-    the conversation is returned, as a copy if it is marked. The server caches everything up to a mark, and the tools
-    come before the system prompt.
+    the conversation is copied if it is marked. The server caches everything up to a mark, and tools come before the
+    system prompt.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]
@@ -274,7 +273,7 @@ def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mappin
 
 
 def _custom_headers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of the headers in `ANTHROPIC_CUSTOM_HEADERS`, skipping lines without a colon."""
+    """Yield the headers in `ANTHROPIC_CUSTOM_HEADERS`, skipping lines without a colon."""
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
         if colon:

@@ -1,4 +1,4 @@
-"""Conversion of Karenina's messages to the format of the Messages API, and of replies back to Karenina's types."""
+"""Converting messages to the format of the Messages API, and replies back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Block = dict[str, Any]
 def join_turns(before: Turn, after: Turn) -> Turn:
     """Join a reply that the server paused with its continuation, `after`.
 
-    Text, reasoning, notes and usage are added up; everything else, such as the tool calls, is taken from `after`.
+    Text, reasoning, notes and usage are added up. Everything else, such as tool calls, is that of `after`.
     """
     message = replace(
         after.message,
@@ -33,9 +33,9 @@ def join_turns(before: Turn, after: Turn) -> Turn:
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from the same side, such as tool results and the user message that follows them, are merged.
-    Reasoning is omitted, because the API requires its signature, which Karenina's messages do not contain. Empty
-    assistant messages are omitted too, because the API rejects them.
+    Consecutive messages from the same side, such as tool results and the user message after them, are merged. Reasoning
+    is left out, because the API needs its signature, which our messages do not have. So are empty assistant messages,
+    which the API rejects.
     """
     system: list[str] = []
     wire: list[dict[str, Any]] = []
@@ -49,10 +49,10 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Add `blocks` to a conversation: to its last message if that has the same role, otherwise as a new message.
+    """Add `blocks` to the last message of a conversation if it has the same role, otherwise in a new one.
 
-    Empty text blocks are left out, because the API rejects them, but an empty user message is kept, because omitting it
-    would change the request. Lone surrogates are replaced, because they cannot be encoded.
+    The API rejects empty text, so it is left out, but an empty user message is kept, because the request would change
+    without it. Lone surrogates are replaced.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
@@ -63,11 +63,10 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
 
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
-    """Convert a reply to a `Turn`. Raises `ValueError`, with the reason, if the reply has no readable content.
+    """Convert a reply to a `Turn`. Raises `ValueError`, saying why, if it has no readable content.
 
-    If the arguments of a tool call are not an object, they are replaced by an object that contains their text. Calls to
-    tools that the server has already run become reasoning, because they must not be run here and are not part of the
-    answer.
+    If the arguments of a call are not an object, they become an object with their text. Calls to tools that the server
+    has run become reasoning, because they must not be run again and are not part of the answer.
     """
     content = data.get("content")
     if not isinstance(content, list) or not all(
@@ -94,7 +93,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def _blocks_of(message: Message) -> list[Block]:
-    """Return a message's content blocks, without its reasoning. The text block may be empty."""
+    """Return the content blocks of a message without its reasoning. The text may be empty."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -107,7 +106,7 @@ def _blocks_of(message: Message) -> list[Block]:
 
 
 def _server_tool_as_thought(block: Block) -> Block:
-    """Return the block, converted to a thought if it is a call or result of one of the server's own tools."""
+    """Convert a block to a thought if it is a call or result of one of the server's own tools."""
     kind = block["type"]
     if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
         return {"type": "thinking", "thinking": describe_block(kind, block)}
@@ -120,5 +119,5 @@ def _is_call(block: Block) -> bool:
 
 
 def _is_blank(block: Block) -> bool:
-    """Return whether a block is a text block that contains only whitespace."""
+    """Return whether a block is just whitespace."""
     return block["type"] == "text" and not str(block.get("text") or "").strip()

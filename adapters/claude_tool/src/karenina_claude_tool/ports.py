@@ -1,6 +1,6 @@
-"""The LLM, parser and agent ports for Messages API servers.
+"""The LLM, parser and agent ports for servers with the Messages API.
 
-JSON is requested in the best mode that the server supports. An agent's tool loop runs in this process.
+JSON is requested in the best mode that the server supports. The tool loop of agents runs in this process.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _DESCRIBED_LIMITS: Final = (
 
 
 def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `schema`, reduced to the keywords that the API's grammar supports.
+    """Reduce `schema` to the keywords that the API's grammar supports.
 
-    Limits on lengths and numbers, which the API rejects, are moved to the description; the core validates the reply
-    against the original schema. Defaults are removed, and objects allow no additional keys. `oneOf` becomes `anyOf`,
-    and so does a `$ref` that is combined with other keywords.
+    Limits on lengths and numbers become part of the description; the reply is validated with the original schema.
+    Defaults are removed, and objects allow no other keys. `oneOf` becomes `anyOf`, and so does a `$ref` next to other
+    keywords.
     """
     reduced = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -78,10 +78,9 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_be_native(schema: Any) -> bool:
-    """Return whether `native_schema` preserves the meaning of `schema`.
+    """Return whether `native_schema` keeps the meaning of `schema`.
 
-    It does not do so for objects with arbitrary keys, or for arrays with a separate schema for each position
-    (`prefixItems`).
+    It does not for objects with arbitrary keys, or arrays with a schema for each position (`prefixItems`).
     """
     if isinstance(schema, list):
         return all(map(can_be_native, schema))
@@ -97,7 +96,7 @@ def can_be_native(schema: Any) -> bool:
 
 
 class ClaudeLLM:
-    """The LLM port. If the model's `extra.body` enables thinking, the thoughts are returned as `reasoning`."""
+    """The LLM port. If `extra.body` enables thinking, the thoughts are in `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -127,10 +126,7 @@ class ClaudeParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the model's reply.
-
-        Raises `PortError` if the call fails.
-        """
+        """Ask for a JSON object that fits `schema`, and return the reply. Raises `PortError` if the call fails."""
         modes = self._modes
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
@@ -142,9 +138,7 @@ class ClaudeParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request the object in the given mode. Raises `PortError` if the request fails or the server rejects the
-        mode.
-        """
+        """Ask for the object in one mode. Raises `PortError` if the request fails or the server rejects the mode."""
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
         if mode == "json_schema":
@@ -159,7 +153,7 @@ class ClaudeParser:
 
 
 class ClaudeAgent:
-    """The agent port. Each turn is a separate request, which is retried without repeating earlier turns."""
+    """The agent port. Each turn is its own request, and is retried without repeating earlier ones."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -170,7 +164,7 @@ class ClaudeAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the tool loop; see `run_tool_loop`.
 
-        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        Raises `PortError` if this fails. Its `partial` is the trace so far.
         """
         return await run_tool_loop(_Conversation(self._client, messages, self._first), options)
 
@@ -182,7 +176,7 @@ class ClaudeAgent:
 class _Conversation:
     """A conversation in the format of the Messages API.
 
-    Replies are sent back unchanged, because the API accepts thinking blocks only with their signatures.
+    Replies are sent back unchanged, because the API only accepts thinking blocks with their signatures.
     """
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
@@ -197,8 +191,7 @@ class _Conversation:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the model. On the first turn, `first` is true, and the model must call a tool if
-        `extra.first_turn` says so.
+        """Ask for one turn. On the first one, the model must call a tool if `extra.first_turn` says so.
 
         Raises `PortError` if the request fails.
         """
@@ -208,7 +201,7 @@ class _Conversation:
         return await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the reply's original blocks, or its message if there are no blocks, as in a turn from a journal."""
+        """Add the original blocks of a turn. A turn from a journal has none, so its message is added."""
         self._messages.append(turn.message)
         if turn.wire is not None:
             add(self._wire, "assistant", turn.wire)
@@ -216,7 +209,7 @@ class _Conversation:
             self._add([turn.message])
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Add all results as a single user message, as the API requires."""
+        """Add all results in one user message, as the API requires."""
         self._messages += results
         self._add(results)
 

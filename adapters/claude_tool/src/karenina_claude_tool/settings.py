@@ -1,4 +1,4 @@
-"""Settings of the `claude_tool` interface, and the sources of its base URL and key."""
+"""The settings of `claude_tool`, and where its base URL and key come from."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ OFFICIAL_BASE_URL: Final = "https://api.anthropic.com"
 KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_MAX_TOKENS = 8192
-"""The token limit of a reply if the model sets none: the Messages API requires a limit in each request."""
+"""The default token limit of a reply. The Messages API requires one."""
 
 _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice")
 
 
 class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
-    """`ModelConfig.extra` of the `claude_tool` interface. Header values are treated as secrets."""
+    """`ModelConfig.extra` for `claude_tool`. Values of headers are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     prompt_caching: Literal["off", "5m", "1h"] = Field(
@@ -44,7 +44,7 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields unchanged. Raises `ValueError` for any field that Karenina sets itself."""
+        """Raise `ValueError` for fields that Karenina sets itself."""
         config = body.get("output_config", {})
         if not isinstance(config, dict) or "format" in config:
             raise ValueError("body.output_config must be an object without format, which is set by Karenina")
@@ -52,9 +52,9 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeExtra:
-    """Return the validated `extra` of `model`.
+    """Return the validated `extra` of a model.
 
-    Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
+    Raises `AdapterConfigError`, without showing values, if it is invalid.
     """
     return adapter_settings.extra_of(model, ClaudeExtra)
 
@@ -62,21 +62,20 @@ def extra_of(model: ModelConfig) -> ClaudeExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without `/v1`, which the SDK adds.
 
-    This is the model's own URL if set, otherwise the one in `ANTHROPIC_BASE_URL`, otherwise Anthropic's.
+    This is the model's own, that in `ANTHROPIC_BASE_URL`, or Anthropic's, whichever is set.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else environment_base_url()
 
 
 def environment_base_url() -> str:
-    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own URL if the variable is not set."""
+    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own, `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, in this order of precedence.
+    """Return the API key: the model's own, `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, whichever is set.
 
-    Returns None if none of them is set. A key from the environment is used only if `may_receive_environment_secrets`
-    allows it.
+    Returns None if there is none, or if `may_receive_environment_secrets` does not allow one from the environment.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
@@ -85,29 +84,29 @@ def find_api_key(model: ModelConfig) -> str | None:
 def may_receive_environment_secrets(base_url: str) -> bool:
     """Return whether secrets from the environment may be sent to this server.
 
-    They may be sent to the server in `ANTHROPIC_BASE_URL`, to Anthropic and to localhost, so that the configuration in
-    somebody else's benchmark cannot send them anywhere else.
+    This is allowed for the server in `ANTHROPIC_BASE_URL`, Anthropic and localhost. Otherwise, somebody else's
+    benchmark could send them anywhere.
     """
     return endpoints.may_receive_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
 
 def is_official(url: SplitResult) -> bool:
-    """Return whether `url` is Anthropic's own service, which requires a key."""
+    """Return whether `url` is Anthropic's own service, which needs a key."""
     return url.hostname == "api.anthropic.com"
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, or None if there is no limit set."""
+    """Return the maximum number of concurrent requests, if it is set."""
     return extra_of(model).max_concurrency
 
 
 def unavailable() -> str | None:
-    """Return a message if the SDK is not installed, otherwise None. The SDK is not imported."""
+    """Return a message if the SDK is not installed. It is not imported."""
     return None if find_spec("anthropic") else "the anthropic SDK is not installed: pip install 'anthropic>=2.11,<3'"
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` if an invalid URL, temperature or setting, or a missing key, would fail every item."""
+    """Raise `AdapterConfigError` for an invalid URL, temperature or setting, or a missing key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:

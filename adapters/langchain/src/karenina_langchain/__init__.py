@@ -24,10 +24,7 @@ _INTERFACES = {
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes.
-
-    The import is deferred so that the adapter can be listed without LangChain.
-    """
+    """Import the port classes. This is done here so that the adapter can be listed without LangChain."""
     from karenina_langchain.ports import LangchainAgent, LangchainLLM, LangchainParser
 
     return LangchainLLM, LangchainParser, LangchainAgent
@@ -65,5 +62,5 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the `langchain`, `openai_endpoint` and `openrouter` interfaces."""
+        """Return the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
         return list(SPECS)

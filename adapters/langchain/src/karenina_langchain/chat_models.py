@@ -1,4 +1,4 @@
-"""Creation of LangChain chat models from Karenina's model configurations, without sending a request."""
+"""Creating LangChain chat models from model configurations, without sending a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 BODY: ContextVar[bytearray] = ContextVar("karenina_langchain_body")
-"""The reply body of the current context's call, for the parts that LangChain and the SDKs drop or cannot read."""
+"""The body of the current call's reply, for what LangChain and the SDKs drop or cannot read."""
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 _NO_KEY = "none"
 _KEY_HEADERS = ("authorization", "x-api-key")
@@ -35,8 +35,8 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """Return the chat model, without retries or a cache, and a function that closes its connections.
 
-    Turns LangSmith tracing off (by setting `LANGSMITH_TRACING`) unless the environment contains a tracing variable.
-    Raises `AdapterConfigError` if a package is missing or LangChain rejects the settings.
+    LangSmith tracing is turned off (with `LANGSMITH_TRACING`), unless the environment says otherwise. Raises
+    `AdapterConfigError` if a package is missing or LangChain rejects the settings.
     """
     if not any(name in os.environ for name in _TRACING):
         os.environ["LANGSMITH_TRACING"] = "false"
@@ -57,7 +57,7 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
 def _openai(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """Return LangChain's chat model for OpenAI's API, and a function that closes its connections.
 
-    The Responses API is allowed only for the `langchain` interface without a base URL.
+    The Responses API is only allowed for `langchain` without a base URL.
     """
     import openai
     from langchain_openai import ChatOpenAI
@@ -103,9 +103,9 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model for any other provider, with the arguments that all LangChain chat models accept.
+    """Return the chat model for any other provider, with arguments that all LangChain chat models accept.
 
-    The second item, the function for closing the connections, does nothing, because LangChain owns them.
+    The function for closing connections does nothing, because LangChain owns them.
     """
     from langchain.chat_models import init_chat_model
 
@@ -127,7 +127,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
 
 
 def _common(model: ModelConfig) -> dict[str, Any]:
-    """Return the arguments shared by the chat models of all providers."""
+    """Return the arguments for chat models of all providers."""
     extra = extra_of(model)
     limits = {"temperature": model.temperature, "max_tokens": model.max_tokens}
     return {
@@ -142,7 +142,7 @@ def _common(model: ModelConfig) -> dict[str, Any]:
 
 
 def describe_server(model: ModelConfig) -> str:
-    """Return the model and its server, if known, as named in error messages. Secrets in the URL are redacted."""
+    """Name the model and, if known, its server for error messages. Secrets in the URL are masked."""
     base_url = base_url_of(model)
     return f"{model.display_string} at {redact_url(base_url)}" if base_url else model.display_string
 
@@ -150,8 +150,8 @@ def describe_server(model: ModelConfig) -> str:
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
     """Return the settings of the HTTP client.
 
-    The client does not follow redirects, uses no proxy for localhost, removes headers that the server must not see, and
-    limits the size of replies.
+    It follows no redirects, uses no proxy for localhost, removes headers that the server must not see, and limits
+    replies.
     """
     import httpx2
 
@@ -177,17 +177,16 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the TLS context with the trusted certificates. It is cached, because loading them is slow."""
+    """Return the TLS context with trusted certificates. Loading them is slow, so it is cached."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """Return the headers that SDKs take from environment variables but that must not be sent to this model's server.
+    """Return headers that SDKs take from the environment but that this server must not get.
 
-    If the model has no key, they include the headers for a key, which would contain a placeholder. The names are in
-    lower case.
+    If the model has no key, this includes those for a key, which would be a placeholder. Names are in lower case.
     """
     own = {name.lower() for name in extra_of(model).headers}
     names = [] if key_of(model) is not None else [*_KEY_HEADERS]
@@ -203,15 +202,12 @@ def _unwanted_headers(model: ModelConfig) -> list[str]:
 
 
 def _timeout(model: ModelConfig) -> float:
-    """Return the request time limit in seconds: the model's own, or `DEFAULT_TIMEOUT` if it has none."""
+    """Return the time limit of a request in seconds, by default `DEFAULT_TIMEOUT`."""
     return model.request_timeout or DEFAULT_TIMEOUT
 
 
 def _error_locations(error: Exception) -> str:
-    """Return the fields that pydantic rejected, worded as the end of a sentence.
-
-    Returns an empty string for any other error.
-    """
+    """Return the fields that pydantic rejected, as the end of a sentence. Empty for other errors."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

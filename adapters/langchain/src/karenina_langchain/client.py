@@ -1,4 +1,4 @@
-"""Calls to one LangChain chat model. Errors become `PortError`s that contain no secrets or prompts."""
+"""Calling a LangChain chat model. Errors are `PortError`s without secrets or prompts."""
 
 from __future__ import annotations
 
@@ -65,12 +65,10 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for an exception raised by LangChain or an SDK. `secrets` and `prompt` are redacted from
-    it.
+    """Convert an exception of LangChain or an SDK to a `PortError`. `secrets` and `prompt` are masked.
 
-    The category is determined by the HTTP status if there is one, otherwise by an error in the reply or by the
-    exception's class. Among other classes, those that suggest an unreadable reply count as server errors; the rest are
-    permanent.
+    The category follows from the HTTP status, an error in the reply, or the class. Other classes that suggest an
+    unreadable reply are server errors, and the rest are permanent.
     """
     status, headers, body = _response(error)
     if status is not None and status >= 300:
@@ -100,7 +98,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Return whether LangChain or an SDK failed to read a successful reply that may be readable without them."""
+    """Return whether LangChain or an SDK failed to read a reply that may be readable without them."""
     status, *_ = _response(error)
     named = ("LengthFinishReasonError", "ContentFilterFinishReasonError")
     return status in (None, 200) and (
@@ -109,7 +107,7 @@ def is_unreadable(error: Exception) -> bool:
 
 
 def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
-    """Return the chat completion in a response body, or None if the body is anything else or has no choices."""
+    """Return the chat completion in a body, or None if there is none or it has no choices."""
     if b'"choices"' not in body:
         return None
     try:
@@ -124,7 +122,7 @@ def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
 
 
 def _category(error: Exception) -> ErrorCategory | None:
-    """Return the category of an exception based on its class, or None if the class is unknown."""
+    """Return the category for the class of an exception, if it is known."""
     for kind, category in _BY_CLASS:
         if isinstance(error, kind):
             return category
@@ -137,8 +135,8 @@ def _category(error: Exception) -> ErrorCategory | None:
 def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
     """Return the HTTP status, headers and body of an SDK error, or (None, {}, "") if it has no status.
 
-    Without a response, the status is the error's own `status_code` or `code`, if that is from 300 to 599; there are
-    then no headers, and the body is the error's message.
+    Without a response, the status is `status_code` or `code` of the error, if from 300 to 599, and the body is its
+    message.
     """
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
@@ -170,11 +168,11 @@ class Client:
         self._closed = False
 
     async def ask(self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]) -> Turn:
-        """Return the reply to `sent` from `runnable`, which is the chat model with bound arguments.
+        """Send `sent` to `runnable`, the chat model with its arguments, and return the reply.
 
-        `sent` contains `messages` in LangChain's format. For a structured runnable, the raw reply is returned rather
-        than the parsed one. If the response body is a chat completion, the reply is read from it, even if LangChain
-        could not read it. Raises `PortError` if the port is closed, the call fails, or the reply cannot be used.
+        `sent` is `messages` in LangChain's format. For structured output, the raw reply is returned. If the body is a
+        chat completion, the reply is read from it, even if LangChain could not. Raises `PortError` if the port is
+        closed, the call fails, or the reply cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
@@ -211,10 +209,10 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
-        """Build the reply from the original chat completion, because LangChain and the SDK drop parts of it.
+        """Read a reply from the original chat completion, of which LangChain and the SDK drop parts.
 
-        `message` is LangChain's message for the completion, or None if LangChain failed; `messages` are redacted from
-        errors. Raises `PortError` if the completion contains an error or cannot be read.
+        `message` is LangChain's message for it, or None if LangChain failed. `messages` are masked in errors. Raises
+        `PortError` if the completion contains an error or cannot be read.
         """
         error = error_of_choice(completion)
         if error is not None:
@@ -227,7 +225,7 @@ class Client:
         return reply
 
     def explain_unsupported(self, way: str) -> str:
-        """Return the error message for a chat model that does not support the structured output mode `way`."""
+        """Return the error message for a chat model without the mode `way`."""
         return f"{self.where}: LangChain's chat model does not support {way}; set extra.structured to auto or prompt"
 
     async def aclose(self) -> None:

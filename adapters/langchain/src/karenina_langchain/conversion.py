@@ -1,4 +1,4 @@
-"""Conversion between Karenina's messages and LangChain messages."""
+"""Converting messages to and from LangChain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from karenina_toolkit.traces.formats.openai_chat import (
 from karenina_toolkit.traces.token_counts import read_usage
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-"""LangChain's names for cache-write tokens, in total or by cache lifetime."""
+"""LangChain's names for cache-write tokens, in total or by lifetime."""
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
@@ -33,7 +33,7 @@ def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
 def from_langchain(said: AIMessage) -> Turn:
     """Convert a LangChain message to a `Turn`.
 
-    A refusal is added to the text, and calls with invalid arguments are kept.
+    A refusal is part of the text, and calls with invalid arguments are kept.
     """
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")
@@ -59,10 +59,10 @@ def from_langchain(said: AIMessage) -> Turn:
 
 
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Turn:
-    """Convert a chat completion to a `Turn`. Raises `ValueError` if the completion cannot be read.
+    """Convert a chat completion to a `Turn`. Raises `ValueError` if it cannot be read.
 
-    `said` is LangChain's message for the completion, or None if LangChain failed. It becomes the turn's `wire`; without
-    it, the converted reply does.
+    `said` is LangChain's message for it, or None if LangChain failed. It becomes the `wire`, for which the reply is
+    converted otherwise.
     """
     reply = from_wire(completion)
     if said is None:
@@ -72,10 +72,7 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Tu
 
 
 def _to_langchain(message: Message) -> BaseMessage:
-    """Convert one message to a LangChain message.
-
-    Tool calls with unreadable arguments become its invalid tool calls.
-    """
+    """Convert a message to LangChain. Calls with unreadable arguments become invalid tool calls."""
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":
@@ -108,7 +105,7 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:
-    """Return notes about content blocks of unknown types, or one note with the reason if the content cannot be read."""
+    """Return notes about unknown content blocks, or why the content cannot be read."""
     if isinstance(message.content, str):
         return ()
     blocks = [block for block in message.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
@@ -119,15 +116,12 @@ def _notes(message: AIMessage) -> tuple[str, ...]:
 
 
 def _is_of_a_tool(block: Mapping[str, Any]) -> bool:
-    """Return whether a content block is a tool call or a tool result."""
+    """Return whether a content block is a tool call or result."""
     return str(block.get("type")).endswith(("tool_use", "tool_call", "tool_call_chunk", "tool_result", "_call"))
 
 
 def _reasoning(message: AIMessage) -> str | None:
-    """Return the model's reasoning, or None if there is none.
-
-    Reasoning outside the message content takes precedence over reasoning blocks.
-    """
+    """Return the model's reasoning, if any. That outside of the content takes precedence."""
     apart = message.additional_kwargs.get("reasoning_content")
     if isinstance(apart, str) and apart:
         return apart
@@ -139,7 +133,7 @@ def _reasoning(message: AIMessage) -> str | None:
 
 
 def _usage(message: AIMessage) -> Usage:
-    """Return the token usage of one call. If LangChain returned no counts, this is one call with no tokens."""
+    """Return the usage of one call. Without counts, there are no tokens."""
     counted = message.usage_metadata
     if counted is None:
         return Usage(calls=1)
@@ -149,9 +143,9 @@ def _usage(message: AIMessage) -> Usage:
 
 
 def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the finish reason found in a message's metadata, in the same form as `read_end`.
+    """Return the finish reason in a message's metadata, as in `read_end`.
 
-    The metadata fields that may contain it are tried in order.
+    Possible fields are tried in order.
     """
     incomplete = metadata.get("incomplete_details")
     return read_end(

@@ -1,6 +1,6 @@
 """The LLM, parser and agent ports for LangChain chat models.
 
-JSON is requested in the best mode that the model's server supports.
+JSON is requested in the best mode that the server supports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LangchainLLM:
-    """The LLM port. A refusal counts as the answer; reasoning that LangChain returns separately becomes `reasoning`."""
+    """The LLM port. A refusal is the answer, and separate reasoning is in `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -61,9 +61,9 @@ class LangchainParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Return the model's reply, which should be a JSON object that fits `schema`.
+        """Ask for a JSON object that fits `schema`, and return the raw reply.
 
-        The reply is the raw text, not the result of LangChain's parsing. Raises `PortError` if the call fails.
+        Raises `PortError` if the call fails.
         """
         reply, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
@@ -75,9 +75,9 @@ class LangchainParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request the object in the given mode.
+        """Ask for the object in one mode.
 
-        Raises `ModeUnsupported` if LangChain's chat model lacks the mode, and `PortError` if the call fails.
+        Raises `ModeUnsupported` if the chat model does not have it, and `PortError` if the call fails.
         """
         if mode == "prompt":
             asked = append_schema(messages, schema)
@@ -89,10 +89,10 @@ class LangchainParser:
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
     def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
-        """Return the chat model bound to the schema, with the raw message included in its output.
+        """Return the chat model with a schema. Its output includes the raw message.
 
-        For OpenAI's API, the schema is first adapted to strict mode. Raises `NotImplementedError` if the chat model
-        does not support the mode.
+        For OpenAI's API, the schema is in strict form. Raises `NotImplementedError` if the chat model does not support
+        the mode.
         """
         name = schema_name(schema)
         provider = self._client.provider
@@ -109,7 +109,7 @@ class LangchainParser:
 
 
 class LangchainAgent:
-    """The agent port. Each turn is a separate request, which is retried without repeating earlier turns."""
+    """The agent port. Each turn is its own request, and is retried without repeating earlier ones."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -120,7 +120,7 @@ class LangchainAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the tool loop; see `run_tool_loop`.
 
-        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        Raises `PortError` if this fails. Its `partial` is the trace so far.
         """
         return await run_tool_loop(_Chat(self._client, messages, self._first), options)
 
@@ -130,7 +130,7 @@ class LangchainAgent:
 
 
 class _Chat:
-    """A conversation, stored both as Karenina messages and as the LangChain messages sent to the model."""
+    """A conversation as our messages and as LangChain messages."""
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
         self._client = client
@@ -145,11 +145,10 @@ class _Chat:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the chat model. On the first turn, `first` is true, and the model must call a tool if
-        `extra.first_turn` says so.
+        """Ask for one turn. On the first one, the model must call a tool if `extra.first_turn` says so.
 
-        `tools` must be the same in all turns, because they are bound only once. Raises `PortError` if the call fails or
-        the chat model does not support tools.
+        `tools` must be the same in all turns. Raises `PortError` if the call fails or the chat model does not support
+        tools.
         """
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
@@ -157,9 +156,9 @@ class _Chat:
         return await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the original reply, because some providers require their signed reasoning to be sent back unchanged.
+        """Add the original reply of a turn, because some providers need their signed reasoning back.
 
-        A turn without an original reply is converted.
+        A turn without one is converted.
         """
         self._messages.append(turn.message)
         message = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
@@ -171,8 +170,7 @@ class _Chat:
         self._sent += to_langchain(results)
 
     def _bind_tools(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
-        """Return the chat model bound to `tools` and to the arguments in `choice`, or the bare chat model if there are
-        no tools.
+        """Return the chat model with `tools` and the arguments in `choice`. Without tools, it is unchanged.
 
         Raises a permanent `PortError` if it does not support tools.
         """
@@ -189,6 +187,6 @@ class _Chat:
 
 
 def _tool_schema(tool: Tool) -> dict[str, Any]:
-    """Return a tool in the format of OpenAI's API, which LangChain accepts for all providers."""
+    """Return a tool in the format of OpenAI, which LangChain accepts for all providers."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

@@ -1,4 +1,4 @@
-"""Settings of the three LangChain interfaces, and the sources of their base URLs and keys."""
+"""The settings of the LangChain interfaces, and where their base URLs and keys come from."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization
 
 
 class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
-    """`ModelConfig.extra` of the three LangChain interfaces. Header values are treated as secrets."""
+    """`ModelConfig.extra` for the LangChain interfaces. Values of headers are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     parameters: dict[str, Any] = Field(
@@ -54,7 +54,7 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
     @field_validator("parameters")
     @classmethod
     def _not_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters unchanged. Raises `ValueError` for any parameter that Karenina sets itself."""
+        """Raise `ValueError` for parameters that Karenina sets itself."""
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(
@@ -65,9 +65,9 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
-    """Return the validated `extra` of `model`.
+    """Return the validated `extra` of a model.
 
-    Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
+    Raises `AdapterConfigError`, without showing values, if it is invalid.
     """
     return adapter_settings.extra_of(model, LangchainExtra)
 
@@ -75,8 +75,8 @@ def extra_of(model: ModelConfig) -> LangchainExtra:
 def base_url_of(model: ModelConfig) -> str | None:
     """Return the server's base URL without a trailing slash.
 
-    This is the model's own URL if set, otherwise the one in the environment, otherwise the provider's. Returns None if
-    only LangChain knows the URL, or if an `openai_endpoint` model has no URL. For Anthropic, `/v1` is removed. Raises
+    This is the model's own, that in the environment, or the provider's, whichever is set. Returns None if only
+    LangChain knows it, or if an `openai_endpoint` model has none. For Anthropic, `/v1` is removed. Raises
     `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface == "openai_endpoint":
@@ -92,46 +92,40 @@ def base_url_of(model: ModelConfig) -> str | None:
 
 
 def served_by(model: ModelConfig) -> str | None:
-    """Return what serves the model: the server's base URL or, if it is unknown, the configured provider, which may be
-    None.
-    """
+    """Return the server's base URL or, if it is not known, the configured provider, if any."""
     return base_url_of(model) or model.model_provider
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own or, failing that, the one in the provider's environment variable.
+    """Return the API key: the model's own, or that in the provider's environment variable.
 
-    A key from the environment is sent only to the provider's own host, to the URL in the user's environment
-    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to localhost, so that the configuration in somebody else's benchmark
-    cannot send it anywhere else. Returns None if there is no key; for other providers, LangChain then looks for one
-    itself.
+    A key from the environment is sent only to the provider's own host, the URL in the environment (`OPENAI_BASE_URL`,
+    `ANTHROPIC_BASE_URL`) and localhost. Otherwise, somebody else's benchmark could send it anywhere. Returns None if
+    there is no key. For other providers, LangChain then looks for one itself.
     """
     return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), _key_variables(model))
 
 
 def _key_variables(model: ModelConfig) -> list[str]:
-    """Return the environment variables for the provider's key.
-
-    The list is empty for a provider that only LangChain knows.
-    """
+    """Return the environment variables for the provider's key. Empty if only LangChain knows the provider."""
     provider = provider_of(model)
     return [provider.key_variable] if provider is not None else []
 
 
 def is_trusted(model: ModelConfig) -> bool:
-    """Return whether the provider's secrets in the environment may be sent to the model's server."""
+    """Return whether secrets from the environment may be sent to the model's server."""
     return endpoints.may_receive_secrets(base_url_of(model), _own_base_urls(model))
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, or None if there is no limit set."""
+    """Return the maximum number of concurrent requests, if it is set."""
     return extra_of(model).max_concurrency
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for a missing package, key or provider, invalid settings, or an invalid URL.
+    """Raise `AdapterConfigError` for a missing package, key or provider, or an invalid setting or URL.
 
-    An `openai_endpoint` model must have a URL, and an `openrouter` model must have none.
+    An `openai_endpoint` model must have a URL, and an `openrouter` model must not.
     """
     extra = extra_of(model)
     name = provider_name(model)
@@ -155,10 +149,10 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return why the model needs an API key, or None if it does not need one or LangChain looks for the key itself.
+    """Return why the model needs an API key, or None if it does not or LangChain looks for it.
 
-    A key is needed for the provider's own server, unless `extra` has a header for it. If only LangChain knows the
-    provider, it is needed for any other server than localhost.
+    The provider's own server needs one, unless `extra` has a header for it. If only LangChain knows the provider, all
+    servers but localhost need one.
     """
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
@@ -175,19 +169,13 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
 
 
 def _own_base_urls(model: ModelConfig) -> list[str]:
-    """Return the provider's own URL and the one in the environment.
-
-    The list is empty for a provider that only LangChain knows.
-    """
+    """Return the provider's own URL and the one in the environment. Empty if only LangChain knows them."""
     provider, own = provider_of(model), _own_base_url(model)
     return [] if provider is None or own is None else [provider.base_url, own]
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Return the provider's URL from the environment, or its own URL if the variable is not set.
-
-    Returns None for a provider that only LangChain knows.
-    """
+    """Return the provider's URL from the environment, or its own. None if only LangChain knows it."""
     provider = provider_of(model)
     if provider is None:
         return None

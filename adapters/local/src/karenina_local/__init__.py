@@ -1,6 +1,6 @@
 """Karenina adapter for small models on this machine, run with llama.cpp.
 
-The interface is `local`, and `model_name` is a name from the catalogue (`karenina model list`) or the path of any GGUF
+The interface is `local`, and `model_name` is a name from the catalogue (`karenina model list`) or the path of a GGUF
 file. Importing this package loads neither llama.cpp nor an HTTP client.
 """
 

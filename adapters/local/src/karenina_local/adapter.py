@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def check(model: ModelConfig) -> None:
     """Raise `AdapterConfigError` for anything that would make every call fail.
 
-    The settings must be valid and apply to local models, and the model's file must be installed. If the file is
-    missing, the message contains the command that downloads it.
+    Settings must be valid and apply to local models, and the model must be installed. If it is not, the message
+    contains the command that downloads it.
     """
     settings = settings_of(model)
     for name in ("endpoint_base_url", "endpoint_api_key"):
@@ -37,17 +37,14 @@ def check(model: ModelConfig) -> None:
 
 
 def unavailable() -> str | None:
-    """Return a message if llama.cpp is not installed, otherwise None."""
+    """Return a message if llama.cpp is not installed."""
     if find_spec("xllamacpp") is None:
         return "llama.cpp is not installed: pip install xllamacpp"
     return None
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes.
-
-    The import is deferred so that the adapter can be listed without llama.cpp.
-    """
+    """Import the port classes. This is done here so that the adapter can be listed without llama.cpp."""
     from karenina_local.agent import LocalAgent
     from karenina_local.ports import LocalLLM, LocalParser
 
@@ -58,15 +55,12 @@ _PORTS: Final = LazyPorts(_classes)
 
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
-    """Return ("model_name",) if the model is given by a path, because only catalogue models have known contents.
-
-    Returns an empty tuple for a catalogue model.
-    """
+    """Return ("model_name",) for a path. Only the contents of catalogue models are known."""
     return () if is_catalogued(model.model_name) else ("model_name",)
 
 
 def _concurrency(model: ModelConfig) -> int:
-    """Return the number of calls that one server processes concurrently."""
+    """Return how many calls a server handles at a time."""
     return settings_of(model).slots
 
 

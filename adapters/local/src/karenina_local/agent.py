@@ -1,4 +1,4 @@
-"""An agent with a local model. It uses the toolkit's tool loop, but also accepts tool calls written as plain text."""
+"""Agents with a local model, which also accept tool calls written as text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _new_client(model: ModelConfig, *, watch: Watch, client: NewClient) -> Clien
 
 
 class LocalAgent:
-    """The agent port. The time spent loading the model before the first turn does not count towards the time limit."""
+    """The agent port. Loading the model before the first turn does not count towards the time limit."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -38,7 +38,7 @@ class LocalAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the tool loop; see `run_tool_loop`.
 
-        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        Raises `PortError` if this fails. Its `partial` is the trace so far.
         """
         chat = ChatConversation(await self._local.port(info), messages)
         try:
@@ -52,9 +52,9 @@ class LocalAgent:
 
 
 class TextCallConversation:
-    """A conversation with a small model, in which tool calls written as plain text also count as tool calls.
+    """A conversation with a small model, in which tool calls written as text count.
 
-    `client` returns the client of the current server, which may have been restarted between two turns.
+    `client` returns the client of the server, which may have been restarted between two turns.
     """
 
     def __init__(self, chat: ChatConversation, client: Callable[[], Awaitable[Client]]) -> None:
@@ -69,9 +69,9 @@ class TextCallConversation:
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion. If it has no tool calls, those written in its text are moved out of the text.
+        """Ask for one turn. If it has no tool calls, those written in its text are used.
 
-        `first` is true for the first turn. Raises `PortError` if the request fails.
+        Raises `PortError` if the request fails.
         """
         self._chat.client = await self._client()
         turn = await self._chat.request_turn(tools, first=first)
@@ -85,9 +85,7 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the model's turn, emptying unreadable arguments, because the server would reject every later request
-        with them.
-        """
+        """Add a turn. Unreadable arguments are emptied, because the server would reject them every time."""
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
         calls = [
@@ -101,7 +99,7 @@ class TextCallConversation:
         self._chat.add_results(results)
 
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls with unique IDs: the ID chosen by the model if it is new, otherwise a generated one."""
+        """Return the calls with unique ids: the model's own if it is new, otherwise a generated one."""
         taken = {"", *self._ids}
         numbered: list[ToolCall] = []
         for number, call in enumerate(calls, 1):

@@ -1,7 +1,7 @@
-"""The models that Karenina knows by name: what each is good for, and where its file can be downloaded.
+"""The models that Karenina knows by name: what they are good for, and where to download them.
 
 A model is identified by the SHA-256 of its file, as published by its authors. No source of the file is trusted, whether
-it is a wheel on the package index, a model hub or the user's own file.
+it is a wheel, a model hub or the user's own file.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from karenina_core.models.adapters import AdapterConfigError
 
 
 class UnknownModel(AdapterConfigError):
-    """Raised for a name that is neither a catalogue name nor a file."""
+    """Raised for a name that is neither in the catalogue nor a file."""
 
 
 class ModelMissing(AdapterConfigError):
-    """Raised when a model's file is missing or unusable.
+    """Raised if a model's file is missing or unusable.
 
-    For a catalogue model, the message contains the command that downloads the file.
+    For a catalogue model, the message contains the command that downloads it.
     """
 
 
 class PullError(Exception):
-    """Raised when a model's file cannot be downloaded or is not the official file. In either case, no file is saved."""
+    """Raised if a model cannot be downloaded or is not the official file. Nothing is saved."""
 
 
 class DigestMismatch(PullError):
-    """Raised when the size or SHA-256 of a file differs from that of the official file."""
+    """Raised if size or SHA-256 are not those of the official file."""
 
     def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class DigestMismatch(PullError):
 
 @dataclass(frozen=True, slots=True)
 class WheelPart:
-    """One part of a model's file in a wheel: the pinned distribution, and the member of the wheel archive."""
+    """A part of a model's file in a wheel: the pinned distribution, and the member of the archive."""
 
     distribution: str
     version: str
@@ -65,10 +65,10 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueModel:
-    """One model. `size` is in bytes, `sha256` is in lower-case hex, and `wheels` lists the parts of the file in order.
+    """A model. `size` is in bytes, `sha256` is lower-case hex, and `wheels` lists the parts of the file.
 
-    `good_for` says what to expect of the model, as measured on an ordinary two-core machine. `agreement` says how often
-    its verdicts as a judge agreed with people's verdicts.
+    `good_for` says what to expect, as measured on an ordinary two-core machine. `agreement` says how often its verdicts
+    as a judge agreed with people's.
     """
 
     name: str
@@ -89,7 +89,7 @@ class CatalogueModel:
 
 
 def _numbered_wheels(distribution: str, version: str, count: int) -> tuple[WheelPart, ...]:
-    """Return the parts of a file that is split over `count` distributions, numbered from 1."""
+    """Return the parts of a file in `count` distributions, numbered from 1."""
     package = distribution.replace("-", "_")
     return tuple(
         WheelPart(f"{distribution}{part}", version, f"{package}{part}/data/part{part:02d}.bin")
@@ -154,7 +154,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
 
 
 def model_named(name: str) -> CatalogueModel:
-    """Return the model named `name`. Raises `UnknownModel`, which suggests a similar name if there is one."""
+    """Return the model called `name`. Raises `UnknownModel`, suggesting a similar name."""
     for model in CATALOGUE:
         if model.name == name:
             return model

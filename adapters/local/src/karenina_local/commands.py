@@ -1,4 +1,4 @@
-"""The plugin that provides `karenina model` and the demo. It is loaded when the command line is built."""
+"""The plugin for `karenina model` and the demo. It is loaded when the command line is built."""
 
 from __future__ import annotations
 

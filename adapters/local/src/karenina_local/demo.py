@@ -1,4 +1,4 @@
-"""The contents of `karenina demo`: fourteen questions, a local model that answers them, and a local judge."""
+"""The contents of `karenina demo`: fourteen questions, a local model that answers, and a local judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download the models in `names` that are not installed yet. `note` is called with a message for each download.
+        """Download the models in `names` that are missing. `note` is called with a message for each.
 
         Raises `RunError` if a model is unknown or a download fails.
         """
@@ -33,11 +33,11 @@ class Demo:
             raise RunError(str(error)) from error
 
     def questions(self) -> AbstractContextManager[Path]:
-        """Return a context manager that provides the path of the benchmark file."""
+        """Return a context manager that yields the path of the benchmark file."""
         return as_file(files("karenina_local").joinpath("demo.yaml"))
 
     def recorded_config(self) -> Mapping[str, Any]:
-        """Return the configuration for a run of the default models' recorded replies, which needs no model."""
+        """Return the configuration for running with recorded replies of the default models."""
         replies = {"replies": str(Path(__file__).with_name("demo_replies.json"))}
         config = dict(self.config(self.answering, self.judge))
         for role in ("answering_models", "parsing_models"):
@@ -45,7 +45,7 @@ class Demo:
         return {**config, "run_name": "demo, recorded"}
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
-        """Return the configuration for two models, each specified by a catalogue name or the path of a GGUF file."""
+        """Return the configuration for two models, by catalogue name or path of a GGUF file."""
         return {
             "answering_models": [
                 {
@@ -62,7 +62,7 @@ class Demo:
         }
 
     def agreement(self, judge: str) -> str:
-        """Return how often this judge's verdicts agreed with people's, or an empty string if that was not measured.
+        """Say how often this judge agreed with people. Empty if that was not measured.
 
         Raises `UnknownModel` for a name that is not in the catalogue.
         """
@@ -70,7 +70,7 @@ class Demo:
 
 
 def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
-    """Download a model if it is not installed yet. Raises `PullError` if the download fails."""
+    """Download a model if it is missing. Raises `PullError` if this fails."""
     from karenina_local.store import state_of
 
     if state_of(model).installed:

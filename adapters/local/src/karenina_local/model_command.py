@@ -1,6 +1,6 @@
 """`karenina model`: download, list and remove catalogue models, and measure the speed of any model.
 
-Results go to standard output; progress and errors go to standard error. The exit code is 2 if a command fails.
+Results go to standard output, and progress and errors to standard error. The exit code is 2 if a command fails.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 
 
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
-    """Return the speed over `calls` sequential replies, each limited to `tokens` tokens.
+    """Measure the speed over `calls` replies, one after another, of up to `tokens` tokens each.
 
-    A warm-up call is made first and not counted. Each call has a different prompt of about 80 tokens, so that no prompt
-    is in a slot's cache. The server has one slot and a context of 2048 tokens unless `extra` sets others. Raises
-    `PortError` if a call fails, and `AdapterConfigError` if the model cannot be used.
+    A first call is not counted. Each call has a different prompt of about 80 tokens, so that none is cached. The server
+    has one slot and a context of 2048 tokens unless `extra` says otherwise. Raises `PortError` if a call fails, and
+    `AdapterConfigError` if the model cannot be used.
     """
     from karenina_local.ports import LocalLLM
 
@@ -168,7 +168,7 @@ def bench_command(
 
 @contextmanager
 def progress_bar(model: CatalogueModel) -> Iterator[Report]:
-    """Show a progress bar on standard error if it is a terminal. Yields the function that updates the bar."""
+    """Show a progress bar on standard error, if it is a terminal. Yields the function that updates it."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -184,7 +184,7 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
 
 
 def find_or_exit(name: str) -> CatalogueModel:
-    """Return the model named `name`, or print an error and exit with code 2 if there is none."""
+    """Return the model called `name`. If there is none, print an error and exit with 2."""
     from karenina_local.catalogue import UnknownModel, model_named
 
     try:

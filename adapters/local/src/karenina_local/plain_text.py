@@ -1,9 +1,8 @@
-"""A llama.cpp client that treats message text as plain text, even where it looks like a special token.
+"""A llama.cpp client that treats message text as plain text, even if it looks like a special token.
 
-llama.cpp parses special tokens in the whole prompt, both in the chat template and in the messages, so that an answer
-containing `<|im_end|>` would end its turn. Messages without special tokens, which are nearly all, are sent as chat
-requests. For the others, the chat template is applied to placeholders for the messages, the template and the messages
-are tokenized separately, and the prompt is sent as tokens.
+llama.cpp parses special tokens in the whole prompt, so an answer with `<|im_end|>` would end its turn. Messages without
+special tokens, which are nearly all, are sent as chat requests. For others, the chat template is applied to
+placeholders, the template and the messages are tokenized separately, and the prompt is sent as tokens.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class PlainTextClient(Client):
         self._known: OrderedDict[str, None] = OrderedDict()
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the server's reply as `Client.post` does, but treat special tokens in message text as plain text.
+        """Send messages like `Client.post`, but with special tokens in their text as plain text.
 
         Raises `PortError` if a request fails.
         """
@@ -59,9 +58,9 @@ class PlainTextClient(Client):
         await super().aclose()
 
     def _remember(self, text: str) -> None:
-        """Remember a string without special tokens, because instructions and examples are the same in every request.
+        """Remember a string without special tokens, because instructions and examples occur in every request.
 
-        Long strings are not remembered, and the oldest ones are forgotten when there are too many.
+        Long strings are not remembered, and the oldest ones are forgotten.
         """
         if len(text) <= _LONGEST_KNOWN:
             self._known[text] = None
@@ -69,9 +68,9 @@ class PlainTextClient(Client):
             self._known.popitem(last=False)
 
     async def _tokenize(self, messages: Sequence[Message], text: str, *, special: bool = False) -> list[int]:
-        """Return the tokens of a string. Special tokens are treated as plain text unless `special` is set.
+        """Tokenize a string. Special tokens are plain text unless `special` is set.
 
-        `messages` are redacted from errors.
+        `messages` are masked in errors.
         """
         reply = await self._tokenizer.post(messages, [], content=text, parse_special=special)
         tokens: list[int] = reply["tokens"]
@@ -80,7 +79,7 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Return the tokens of a chat, in which only the special tokens of the template itself are treated as special.
+        """Tokenize a chat. Only the template's own special tokens are special.
 
         `wire` is the encoded form of `messages`. Of `fields`, only `tools` matters.
         """
@@ -101,14 +100,14 @@ class PlainTextClient(Client):
         return tokens
 
     async def _tokenize_start(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens that the tokenizer puts at the start of each prompt."""
+        """Return the tokens that begin each prompt."""
         reply = await self._tokenizer.post(messages, [], content="", add_special=True)
         tokens: list[int] = reply["tokens"]
         return tokens
 
 
 def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the strings in chat messages: the contents, and the names and arguments of tool calls."""
+    """Yield the strings in chat messages: contents, and names and arguments of tool calls."""
     for message in wire:
         if isinstance(message.get("content"), str):
             yield message["content"]
@@ -117,9 +116,9 @@ def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
-    """Return a message with its text replaced by placeholders. Each placeholder is added to `marks` with its text.
+    """Return a message with placeholders for its text. They are added to `marks` with the text.
 
-    Whitespace around the text is kept. Tool calls become part of the text.
+    Whitespace around the text stays. Tool calls become part of the text.
     """
 
     def mark_of(text: str) -> str:
@@ -139,9 +138,9 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the completion fields that correspond to the fields of a chat request.
+    """Convert the fields of a chat request to those of a completion.
 
-    Tools are omitted, and a response format becomes `json_schema`.
+    Tools are left out, and a response format becomes `json_schema`.
     """
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")

@@ -1,4 +1,4 @@
-"""The LLM and parser ports, which start llama.cpp and call it like any OpenAI-compatible server, and their speed."""
+"""The LLM and parser ports, which start llama.cpp and call it like any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _MANY: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED: Final = ("properties", "$defs", "definitions", "patternProperties")
 _SETTLED: Final = ("const", "enum", "pattern", "format", "maxLength")
 MAX_TOKENS: Final = 1024
-"""The default for `max_tokens`, because small models do not always end a reply."""
+"""The default of `max_tokens`. Small models do not always end a reply."""
 NO_SERVER: Final = Address("http://127.0.0.1:9", "none")
-"""The address in the configuration of a client that opens no connection."""
+"""The address for a client that opens no connection."""
 
 P = TypeVar("P", bound=Port)
 P_co = TypeVar("P_co", bound=Port, covariant=True)
@@ -41,11 +41,10 @@ logger = logging.getLogger("karenina")
 
 
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
-    """Return a copy of the JSON Schema `schema` in which every array has `maxItems` and every string has `maxLength`.
+    """Return a copy of `schema` in which every array has `maxItems` and every string has `maxLength`.
 
-    Where they are missing, they are set to `max_items` and `max_length`, but never below `minItems` or `minLength`.
-    Strings with `enum`, `const`, `pattern` or `format` do not get a limit. Values that are not schemas, such as
-    descriptions and defaults, are not changed.
+    The defaults are `max_items` and `max_length`, but never below `minItems` or `minLength`. Strings with `enum`,
+    `const`, `pattern` or `format` get no limit. Anything but schemas, such as descriptions, is not changed.
     """
     limited = dict(schema)
     for key in _ONE:
@@ -74,7 +73,7 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
 
 
 def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the types stated in a schema, or an empty tuple if it states none."""
+    """Return the types in a schema, if it has any."""
     kind = schema.get("type", ())
     return (kind,) if isinstance(kind, str) else tuple(kind)
 
@@ -83,8 +82,8 @@ def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
 class Speed:
     """Token counts and durations in milliseconds, summed over `calls`.
 
-    Cached prompt tokens are not counted. Each call is timed separately, so concurrent calls appear slower than their
-    total throughput.
+    Cached prompt tokens do not count. Each call is timed on its own, so concurrent calls look slower than they are
+    together.
     """
 
     calls: int = 0
@@ -95,7 +94,7 @@ class Speed:
 
     @property
     def read_per_second(self) -> float | None:
-        """Prompt tokens per second, or None if no prompt tokens were read."""
+        """Prompt tokens per second, or None if none were read."""
         return 1000 * self.read_tokens / self.read_ms if self.read_ms > 0 else None
 
     @property
@@ -113,7 +112,7 @@ class Speed:
         )
 
     def __sub__(self, other: Speed) -> Speed:
-        """Return the speed over the calls made since `other`, an earlier value of the same sum."""
+        """Return the speed of the calls since `other`, an earlier value."""
         return Speed(
             self.calls - other.calls,
             self.read_tokens - other.read_tokens,
@@ -131,10 +130,7 @@ class Speed:
 
 
 def speed_of(reply: Mapping[str, Any]) -> Speed:
-    """Return the speed of one call, taken from `timings` in llama.cpp's reply.
-
-    Without `timings`, this is one call with no tokens.
-    """
+    """Return the speed of one call, from `timings` in llama.cpp's reply. Without them, there are no tokens."""
     timings = reply.get("timings")
     if not isinstance(timings, Mapping):
         return Speed(calls=1)
@@ -162,12 +158,11 @@ class ClientFactory(Protocol[P_co]):
 
 
 class ServerClient(Generic[P]):
-    """One model's server, shared with other ports, and the client ports that call it.
+    """A model's server, shared with other ports, and the client ports that call it.
 
-    The server is started by the first call. If it dies, it is restarted at another URL with a new client. If replies
-    are sampled, each replicate has its own seed and therefore its own client, because the same seed would return the
-    same answer. `speed` covers all replies and is logged on close. If the settings name a file of recorded replies, no
-    server is used.
+    The first call starts the server. If it dies, it is started again at another URL with a new client. If replies are
+    sampled, each replicate has its own seed and client, because the same seed would give the same answer. `speed`
+    covers all replies and is logged at the end. If there is a file of recorded replies, no server is used.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
@@ -189,9 +184,9 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """Return the client for `info`, starting the server first if needed.
+        """Return the client for `info`, starting the server if necessary.
 
-        Raises a permanent `PortError` if the server cannot start.
+        Raises a permanent `PortError` if it cannot start.
         """
         new_client: NewClient
         if isinstance(self._source, LlamaServer):
@@ -207,7 +202,7 @@ class ServerClient(Generic[P]):
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
-        """Close the clients and release the server, which stops once its last user has released it. Logs the speed."""
+        """Close the clients and release the server, which stops after its last user. Logs the speed."""
         if self._closed:
             return
         self._closed = True
@@ -221,9 +216,9 @@ class ServerClient(Generic[P]):
                 await asyncio.to_thread(POOL.release, self._source)
 
     def with_hint(self, error: PortError) -> PortError:
-        """Return `error`, adding a hint about the context size if the server rejected the request.
+        """Add a hint about the context size to `error` if the server rejected the request.
 
-        The usual reason for a rejection is that the request is too long.
+        It is usually too long.
         """
         if error.status != 400:
             return error
@@ -241,7 +236,7 @@ class ServerClient(Generic[P]):
         self.speed += speed_of(reply)
 
     def _client_config(self, address: Address, seed: int) -> ModelConfig:
-        """Return the model's configuration for the server at `address`, with `seed` as the sampling seed."""
+        """Return the model's configuration for the server at `address` and a sampling seed."""
         changed = {
             "endpoint_base_url": f"{address.url}/v1",
             "endpoint_api_key": SecretStr(address.key),
@@ -264,7 +259,7 @@ class LocalLLM:
         self._local: ServerClient[OpenAILLM] = ServerClient(model, OpenAILLM)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply. The first call waits until the model has been loaded.
+        """Send messages and return the reply. The first call waits until the model is loaded.
 
         Raises `PortError` if the server cannot start or the call fails.
         """
@@ -285,9 +280,9 @@ class LocalLLM:
 
 
 class LocalParser:
-    """The parser port of a local model. Decoding is constrained by the schema, so every complete reply fits it.
+    """The parser port of a local model. The schema constrains decoding, so every complete reply fits.
 
-    A truncated reply (`finish_reason` "length") does not fit. Lists and strings that have no limit get one (see
+    A reply that was cut off (`finish_reason` "length") does not. Lists and strings without a limit get one (see
     `LocalSettings`), and the default temperature is 0.
     """
 
@@ -300,10 +295,9 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Return the model's reply, which fits `schema` unless it is truncated.
+        """Ask for a JSON object that fits `schema`, and return the reply. It only fails to fit if it was cut off.
 
-        The first call waits until the model has been loaded. Raises `PortError` if the server cannot start or the call
-        fails.
+        The first call waits until the model is loaded. Raises `PortError` if the server cannot start or the call fails.
         """
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)

@@ -1,12 +1,12 @@
-"""Files with the evaluated starts of prompts, which llama.cpp saves from a slot and restores into one.
+"""Files with the evaluated starts of prompts, which llama.cpp saves from and restores into a slot.
 
 The instructions and examples of a judge's prompt are the same for all items. llama.cpp evaluates them once, saves the
-state of the slot, and restores it for each later call, also in later runs and other processes.
+state of the slot, and restores it for later calls, also in later runs and other processes.
 
-llama.cpp crashes if it restores a file that was cut off, so each file ends with a digest of what precedes it.
+llama.cpp crashes if it restores a file that was cut off, so each file ends with a digest.
 
-A state from a file and one that was just evaluated are the same, bit by bit, because every call is evaluated in the
-same two batches: the start of its prompt, and the rest.
+A restored state and one that was just evaluated are the same, bit by bit, because every call is evaluated in the same
+two batches: the start of its prompt, and the rest.
 """
 
 from __future__ import annotations
@@ -43,18 +43,17 @@ _WARNED: Final[set[str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The URL of a slot of a server on the loopback interface, and the API key that the server requires."""
+    """The URL of a slot of a server on the loopback interface, and the server's API key."""
 
     url: str
     key: str
 
 
 class PromptCache:
-    """The saved slots of one model with one context size. Creating it does no I/O.
+    """The saved slots of one model with one context size.
 
-    `megabytes` limits the size of the user's folder of saved slots, which all models share: the ones used least
-    recently are deleted. If it is 0, or the folder cannot be used safely, slots are saved in a temporary folder for as
-    long as the server runs.
+    `megabytes` limits the user's folder of saved slots, which all models share. Those used least recently are deleted.
+    If it is 0, or the folder is not safe, slots are saved in a temporary folder as long as the server runs.
     """
 
     def __init__(self, model: Path, context: int, megabytes: int) -> None:
@@ -67,7 +66,7 @@ class PromptCache:
         self._checked: dict[str, tuple[int, int, int]] = {}
 
     def open(self) -> Path:
-        """Return the folder for saved slots, creating it if necessary. Raises `OSError` if no folder can be used."""
+        """Return the folder for saved slots, creating it if necessary. Raises `OSError` if this fails."""
         if self._folder is None:
             self._identity = f"{_fingerprint(self._model)}\n{version('xllamacpp')}\n{self._context}\n{_CACHE_TYPE}"
             self._folder = self._own_folder() if self._most_bytes else None
@@ -82,9 +81,9 @@ class PromptCache:
             self._folder = self._temporary = None
 
     def restore(self, slot: Slot, prompt: str) -> bool:
-        """Restore the state after `prompt` into a slot, and return whether that succeeded.
+        """Restore the state after `prompt` into a slot, and return whether this worked.
 
-        A file that is damaged, or that llama.cpp does not accept, is deleted.
+        A file that is damaged or that llama.cpp rejects is deleted.
         """
         file = self.open() / self._name(prompt)
         try:
@@ -98,9 +97,9 @@ class PromptCache:
         return True
 
     def _check(self, file: Path) -> None:
-        """Check a file's digest, unless it was checked before, and mark the file as used now.
+        """Check a file's digest, unless this has been done, and mark the file as used now.
 
-        Raises `ValueError` if the file is damaged, and `OSError` if it cannot be read.
+        Raises `ValueError` if it is damaged, and `OSError` if it cannot be read.
         """
         about = file.stat()
         if self._checked.get(file.name) == (about.st_ino, about.st_size, about.st_mtime_ns):
@@ -117,7 +116,7 @@ class PromptCache:
         self._checked[file.name] = about.st_ino, about.st_size, about.st_mtime_ns
 
     def save(self, slot: Slot, prompt: str) -> None:
-        """Save the state of a slot after `prompt`. Logs a warning, once, if that fails."""
+        """Save the state of a slot after `prompt`. If this fails, one warning is logged."""
         file = self.open() / self._name(prompt)
         unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(8)}{UNFINISHED}")
         try:
@@ -139,7 +138,7 @@ class PromptCache:
             )
 
     def _own_folder(self) -> Path | None:
-        """Return the user's folder for saved slots, or None, with a warning, if it cannot be used safely."""
+        """Return the user's folder for saved slots, or None, with a warning, if it is not safe."""
         try:
             folder = state_folder() / "prompts"
             make_own_folder(folder)
@@ -154,9 +153,9 @@ class PromptCache:
         return sha256(f"{self._identity}\n{prompt}".encode("utf-8", "surrogatepass")).hexdigest() + SUFFIX
 
     def _delete_oldest(self, newest: Path) -> None:
-        """Delete the files used least recently, except `newest`, until the folder has its allowed size.
+        """Delete the files used least recently, except `newest`, until the folder is small enough.
 
-        Unfinished files of processes that were killed are deleted too. Raises `OSError` if a file cannot be deleted.
+        Unfinished files of killed processes are deleted too. Raises `OSError` if a file cannot be deleted.
         """
         files = []
         for file in newest.parent.iterdir():
@@ -176,16 +175,16 @@ class PromptCache:
 
 
 def _warn(problem: str) -> None:
-    """Log a warning, unless this process has logged the same one before."""
+    """Log a warning, once per process."""
     if problem not in _WARNED:
         _WARNED.add(problem)
         logger.warning("%s", problem)
 
 
 def _fingerprint(model: Path) -> str:
-    """Return a string that differs between model files: their path, size and time, and a digest of their start and end.
+    """Return a string that identifies a model file: path, size, time, and a digest of its start and end.
 
-    Digesting the whole file would take longer than loading it. Raises `OSError` if the file cannot be read.
+    Digesting all of it would take longer than loading it. Raises `OSError` if it cannot be read.
     """
     about = model.stat()
     with model.open("rb") as file:
@@ -196,7 +195,7 @@ def _fingerprint(model: Path) -> str:
 
 
 def _post(slot: Slot, action: str, name: str) -> dict[str, Any]:
-    """Have llama.cpp save or restore a slot, and return its reply.
+    """Let llama.cpp save or restore a slot, and return its reply.
 
     Raises `ValueError` if it reports an error, and `OSError` if it cannot be reached.
     """

@@ -1,4 +1,4 @@
-"""Replies that a server sent earlier, from a file, in place of llama.cpp's."""
+"""Replies that a server sent earlier, from a file."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def digest_request(wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> str:
-    """Return the key of a request in a file of replies: a digest of its messages and its additional fields."""
+    """Return the key of a request in a file of replies: a digest of its messages and fields."""
     text = json.dumps([wire, fields], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:32]
 
 
 @cache
 def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return the replies in a file, by the digests of their requests.
+    """Load the replies in a file, by the digests of their requests.
 
-    Raises `AdapterConfigError` if the file cannot be read.
+    Raises `AdapterConfigError` if it cannot be read.
     """
     try:
         replies: dict[str, Mapping[str, Any]] = json.loads(file.read_text("utf-8"))["replies"]
@@ -40,7 +40,7 @@ def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 class RecordedClient(Client):
-    """A client that returns the recorded reply to each request. It opens no connection."""
+    """A client that returns recorded replies and opens no connection."""
 
     def __init__(self, model: ModelConfig, file: Path, *, watch: Watch | None = None) -> None:
         super().__init__(model, watch=watch)
@@ -48,7 +48,7 @@ class RecordedClient(Client):
         self._replies = load_replies(file)
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the recorded reply. Raises a permanent `PortError` if the file has no reply to this request."""
+        """Return the recorded reply. Raises a permanent `PortError` if there is none."""
         reply = self._replies.get(digest_request(wire, fields))
         if reply is None:
             raise PortError(

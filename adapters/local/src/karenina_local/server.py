@@ -1,4 +1,4 @@
-"""A llama.cpp child process that is started on first use, shared between ports, and always stopped in the end."""
+"""A llama.cpp child process, which is started on first use, shared between ports, and always stopped."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ MOST_STARTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The settings that identify a server: the model's file, and how it is served.
+    """The settings of a server: the model's file, and how to serve it.
 
-    `context` is the number of tokens per slot, `start_timeout` is the time limit for loading, in seconds, and
-    `prompt_cache` is the size of the prompt cache in megabytes. If `threads` is None, llama.cpp chooses the number of
-    threads.
+    `context` is the number of tokens per slot, `start_timeout` the time limit for loading in seconds, and
+    `prompt_cache` the size of the prompt cache in megabytes. If `threads` is None, llama.cpp chooses.
     """
 
     model: Path
@@ -43,17 +42,17 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The URL of a server on the loopback interface, and the API key that the server requires."""
+    """The URL of a server on the loopback interface, and its API key."""
 
     url: str
     key: str
 
 
 class LlamaServer:
-    """One llama.cpp server in a child process.
+    """A llama.cpp server in a child process.
 
-    Methods are thread-safe; `address` blocks while the model is loading. A server that dies is restarted on its next
-    use, up to `MOST_STARTS` starts in total. A server that fails to start is not tried again.
+    Methods are thread-safe. `address` blocks while the model is loading. If the server dies, it is started again on the
+    next use, up to `MOST_STARTS` times in all. If it fails to start, it is not tried again.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -80,9 +79,9 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the address, starting the server first if needed. Blocks until the model is loaded.
+        """Return the address, starting the server if necessary. Blocks until the model is loaded.
 
-        Raises a permanent `PortError` if the server cannot be started.
+        Raises a permanent `PortError` if it cannot be started.
         """
         with self._starting:
             running = self.address_if_running()
@@ -95,9 +94,7 @@ class LlamaServer:
             return self._address
 
     def close(self) -> None:
-        """Stop the child process, even while it is loading, and wait until it has ended. The server cannot be used
-        again.
-        """
+        """Stop the child process, even while it is loading, and wait for it. The server cannot be used again."""
         with self._state:
             self._closed = True
             process = self._process
@@ -113,10 +110,7 @@ class LlamaServer:
             self.prompts.close()
 
     def _start(self) -> None:
-        """Start the child and wait until the model is loaded.
-
-        On failure, set `_failure` instead of raising an error.
-        """
+        """Start the child and wait until the model is loaded. If this fails, sets `_failure`."""
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (
@@ -159,7 +153,7 @@ class LlamaServer:
         return {**settings, "alias": self.settings.model.stem, "slot_folder": f"{slot_folder}{os.sep}"}
 
     def _spawn(self) -> subprocess.Popen[str]:
-        """Start the child process and return it. Its error output goes to a temporary file."""
+        """Start the child process. Its error output goes to a temporary file."""
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
@@ -177,7 +171,7 @@ class LlamaServer:
         )
 
     def _log_tail(self) -> str:
-        """Return the last 2000 bytes of the child's error output as a string. The child must have ended."""
+        """Return the last 2000 bytes of the child's error output. It must have ended."""
         if self._log is None:
             return "(nothing)"
         size = self._log.seek(0, os.SEEK_END)  # the child, which shares this file position, has ended
@@ -185,7 +179,7 @@ class LlamaServer:
         return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
 
     def _describe_failure(self, late: bool) -> str:
-        """Return why the child did not start. `late` is true if it exceeded the time limit."""
+        """Explain why the child did not start. `late` is true if it took too long."""
         model = self.settings.model
         if self._closed:
             return "the local model was closed while it was loading"
@@ -202,7 +196,7 @@ class LlamaServer:
 
 
 def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) -> None:
-    """Send the settings to the child. Raises nothing if it has already ended, because reading its reply will fail."""
+    """Send the settings to the child. If it has ended, this shows when its reply is read."""
     if process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(settings) + "\n")
@@ -210,7 +204,7 @@ def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) 
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Close the child's input, which makes it exit, and wait. Kill the child if it is still running after 3 seconds."""
+    """Close the child's input, which makes it exit. After 3 seconds, it is killed."""
     if process.stdin is not None:
         with suppress(OSError, ValueError):
             process.stdin.close()
@@ -222,20 +216,20 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _close_output(process: subprocess.Popen[str]) -> None:
-    """Close the child's output. The caller has the start lock, so no other thread is reading the output."""
+    """Close the child's output. The caller holds the start lock, so no other thread is reading it."""
     if process.stdout is not None:
         process.stdout.close()
 
 
 class ServerPool:
-    """The servers started by this process, one for each `ServerSettings`. Each server is kept while it is in use."""
+    """The servers of this process, one for each `ServerSettings`, as long as they are in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[ServerSettings, tuple[LlamaServer, int]] = {}
 
     def acquire(self, settings: ServerSettings) -> LlamaServer:
-        """Return the server for `settings`, without starting it. Each `acquire` needs a matching `release`."""
+        """Return the server for `settings`, without starting it. Call `release` when you are done."""
         with self._lock:
             server, holders = self._held.get(settings) or (LlamaServer(settings), 0)
             self._held[settings] = (server, holders + 1)
@@ -247,7 +241,7 @@ class ServerPool:
             return list(self._held.values())
 
     def release(self, server: LlamaServer) -> None:
-        """Release a server. The last release closes the server and waits until its process has ended."""
+        """Release a server. The last release closes it and waits until its process has ended."""
         with self._lock:
             held, holders = self._held.get(server.settings, (server, 0))
             if held is server and holders > 1:

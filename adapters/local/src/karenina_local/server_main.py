@@ -1,8 +1,8 @@
-"""The child process that runs llama.cpp. It reads its settings from standard input and ends with its parent.
+"""The child process that runs llama.cpp. It reads settings from standard input and ends with its parent.
 
-Run it as `python -m karenina_local.server_main`. The first input line is a JSON object with the settings. Once the
-model is loaded, the process writes a line with the server's URL to standard output. It then waits until its input ends,
-which happens when the parent closes it or dies. Messages from llama.cpp go to standard error.
+Run it as `python -m karenina_local.server_main`. The first line of input is a JSON object with the settings. When the
+model is loaded, the server's URL is written to standard output. The process then waits until its input ends, which
+happens when the parent closes it or dies. Messages from llama.cpp go to standard error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KINDS = 2  # half of the slots are for calls that restore one, the others for co
 
 
 def main() -> None:
-    """Run the server until the parent process ends. Exits with code 1 if llama.cpp cannot load the model."""
+    """Run the server until the parent ends. Exits with 1 if llama.cpp cannot load the model."""
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # anything else that prints to standard output must not look like the report
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
@@ -46,7 +46,7 @@ def _end_with_parent() -> None:
 
 
 def _start_server(settings: dict[str, Any]) -> Any:
-    """Start llama.cpp's server and return it. Raises `RuntimeError` if it cannot load the model."""
+    """Start llama.cpp's server. Raises `RuntimeError` if it cannot load the model."""
     xllamacpp = import_module("xllamacpp")  # without types
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
@@ -70,7 +70,7 @@ def _start_server(settings: dict[str, Any]) -> Any:
 
 
 def _wait_until_loaded(address: str) -> None:
-    """Wait until the server's health check succeeds. There is no time limit here, because the parent has one.
+    """Wait until the server's health check succeeds. The parent has a time limit.
 
     Raises `HTTPError` for a status other than 503.
     """

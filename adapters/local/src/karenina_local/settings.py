@@ -1,4 +1,4 @@
-"""`LocalSettings`, the fields of `ModelConfig.extra` for a local model."""
+"""The fields of `ModelConfig.extra` for a local model."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class LocalSettings(StrictSettings):
     """Settings of llama.cpp, and limits on a judge's constrained reply.
 
-    `maxItems` and `maxLength` in a schema are never changed: `max_list_items` and `max_string_length` apply only to
-    lists and strings without such a limit, which a small model would otherwise continue until max_tokens.
+    `maxItems` and `maxLength` in a schema are never changed. `max_list_items` and `max_string_length` are for lists and
+    strings without a limit, which a small model would continue until max_tokens.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -57,5 +57,5 @@ class LocalSettings(StrictSettings):
 
 
 def settings_of(model: ModelConfig) -> LocalSettings:
-    """Return the settings in `model.extra`. Raises `AdapterConfigError`, listing all invalid settings."""
+    """Return the settings in `model.extra`. Raises `AdapterConfigError` with all that are invalid."""
     return extra_of(model, LocalSettings)

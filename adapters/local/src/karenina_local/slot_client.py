@@ -1,4 +1,4 @@
-"""The client of a local model's server, which evaluates each prompt in two steps: its constant start, then the rest."""
+"""The client of a local model, which evaluates each prompt in two steps: its constant start, then the rest."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LEAST_CHARACTERS: Final = 400
-"""Constant starts with fewer characters are evaluated faster than they are restored from a file."""
+"""Shorter starts are evaluated faster than they are restored from a file."""
 
 
 class SlotClient(PlainTextClient):
-    """A client that waits for a free slot of its server, and evaluates the same prompt always in the same batches.
+    """A client that waits for a free slot, and always evaluates the same prompt in the same batches.
 
-    llama.cpp would otherwise continue from whatever the slot's previous prompt has in common with the next. How a
-    prompt is split into batches changes the last bits of its evaluation and, rarely, the reply, even at temperature 0.
-    Without this client, a reply would therefore depend on the calls before it.
+    llama.cpp would otherwise continue from whatever a slot's previous prompt has in common with the next. How a prompt
+    is split into batches changes the last bits of its evaluation and, rarely, the reply, even at temperature 0. Replies
+    would then depend on earlier calls.
     """
 
     def __init__(
@@ -40,10 +40,7 @@ class SlotClient(PlainTextClient):
         self._starts: dict[tuple[str, ...], str] = {}
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the server's reply as `PlainTextClient.post` does.
-
-        Raises `PortError` if a request fails.
-        """
+        """Send messages like `PlainTextClient.post`. Raises `PortError` if a request fails."""
         constant = list(takewhile(lambda message: message.is_constant, messages[:-1]))
         is_short = sum(len(message.content) for message in constant) < LEAST_CHARACTERS
         async with self._queue.one() as slot:
@@ -56,7 +53,7 @@ class SlotClient(PlainTextClient):
             return await super().post(messages, wire, id_slot=slot, cache_prompt=False, **fields)
 
     async def _load_start(self, slot: int, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> None:
-        """Put a slot into the state after constant messages: restore it from a file, or evaluate it and save it.
+        """Put a slot in the state after constant messages, by restoring it or by evaluating and saving it.
 
         Raises `PortError` if a request fails.
         """
@@ -68,7 +65,7 @@ class SlotClient(PlainTextClient):
         await _to_its_end(self._prompts.save, at, start)
 
     async def _render_start(self, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> str:
-        """Return the text of a prompt up to the content of the first message after the constant ones.
+        """Return the prompt up to the content of the first message after the constant ones.
 
         Raises `PortError` if a request fails.
         """
@@ -81,7 +78,7 @@ class SlotClient(PlainTextClient):
 
 
 async def _to_its_end(call: Callable[[Slot, str], T], slot: Slot, start: str) -> T:
-    """Return what a call in a thread returns. If cancelled, wait until the call, which uses the slot, has ended."""
+    """Return the result of a call in a thread. If cancelled, wait for the call, which uses the slot."""
     task = asyncio.ensure_future(asyncio.to_thread(call, slot, start))
     try:
         return await asyncio.shield(task)

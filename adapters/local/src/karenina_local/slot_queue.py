@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 class SlotQueue:
     """The free slots of a server, given to calls in the order in which they ask.
 
-    It can be used from several event loops at once. A call that waits here has not been sent, so its time limit has not
-    started.
+    Several event loops can use it at once. A call that waits here has not been sent, so its time limit has not started.
     """
 
     def __init__(self, slots: int) -> None:
@@ -27,7 +26,7 @@ class SlotQueue:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[int]:
-        """Wait for a slot and yield its number. The slot is free again when the block is left."""
+        """Wait for a slot and yield its number. It is free again at the end of the block."""
         slot = await self._take()
         try:
             yield slot
@@ -49,7 +48,7 @@ class SlotQueue:
             raise
 
     def _give_back(self, slot: int) -> None:
-        """Give a slot to the call that has waited longest, or add it to the free ones if no call is waiting."""
+        """Give a slot to the call that has waited longest, or free it if there is none."""
         with self._lock:
             while self._waiting:
                 turn = self._waiting.popleft()

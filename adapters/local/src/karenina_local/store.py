@@ -1,4 +1,4 @@
-"""The installed models: the folder they are in, and functions to find, list and remove them."""
+"""The installed models: finding, listing and removing them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ GGUF_MAGIC: Final = b"GGUF"
 
 
 def models_folder() -> Path:
-    """Return the models folder, which may not exist yet.
+    """Return the models folder, which may not exist.
 
-    This is the folder in `KARENINA_MODELS` if set, otherwise a folder in the user's cache.
+    This is `KARENINA_MODELS`, or a folder in the user's cache.
     """
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
@@ -27,16 +27,16 @@ def models_folder() -> Path:
 
 
 def path_of(model: CatalogueModel) -> Path:
-    """Return the path of the model's file, whether or not the file exists."""
+    """Return the path of a model's file, which may not exist."""
     return models_folder() / model.file
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """The state of a catalogue model on this machine.
+    """Whether a catalogue model is on this machine.
 
-    `size_here` is the size of the model's file in bytes, or None if there is no file. A file whose size differs from
-    the size in the catalogue does not count as installed.
+    `size_here` is the size of its file in bytes, or None if there is none. If it is not that in the catalogue, the
+    model is not installed.
     """
 
     model: CatalogueModel
@@ -45,7 +45,7 @@ class ModelState:
 
     @property
     def installed(self) -> bool:
-        """Whether the file has the right size. Its digest was checked when the file was downloaded."""
+        """Whether the file has the right size. Its digest was checked after the download."""
         return self.size_here == self.model.size
 
 
@@ -65,10 +65,10 @@ def list_models() -> list[ModelState]:
 
 
 def remove(name: str) -> bool:
-    """Delete a catalogue model's file, and return whether the file existed.
+    """Delete a catalogue model's file, and return whether it existed.
 
-    Models that the user specifies by path are never deleted. Raises `UnknownModel` for a name that is not in the
-    catalogue, and `OSError` if the file cannot be deleted.
+    Models that are named by path are never deleted. Raises `UnknownModel` for a name that is not in the catalogue, and
+    `OSError` if the file cannot be deleted.
     """
     path = path_of(model_named(name))
     existed = path.exists()
@@ -77,17 +77,17 @@ def remove(name: str) -> bool:
 
 
 def is_catalogued(name: str) -> bool:
-    """Return whether `name` is in the catalogue. Any other name is the path of a file."""
+    """Return whether `name` is in the catalogue. Anything else is the path of a file."""
     return any(model.name == name for model in CATALOGUE)
 
 
 def find_model(name_or_path: str) -> Path:
-    """Return a model's file, specified by a catalogue name or by the path of a GGUF file.
+    """Return the file of a model, by catalogue name or by the path of a GGUF file.
 
-    A catalogue name takes precedence over a file with that name; write `./name` for the file. For a catalogue model,
-    only the file size is checked, because the digest was checked when the file was downloaded; for any other file, the
-    first four bytes are checked. Raises `UnknownModel` if the name is neither a catalogue name nor a path, and
-    `ModelMissing` if the file is missing or unusable; for a catalogue model, the message says how to get the file.
+    If a file has the name of a catalogue model, write `./name` for the file. For a catalogue model, only the size is
+    checked, because the digest was checked after the download; for other files, the first four bytes are. Raises
+    `UnknownModel` if the name is neither, and `ModelMissing` if the file is missing or unusable. For a catalogue model,
+    the message says how to get it.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -105,7 +105,7 @@ def find_model(name_or_path: str) -> Path:
 
 
 def _find_installed(model: CatalogueModel) -> Path:
-    """Return the file of a catalogue model. Raises `ModelMissing`, with the command that downloads the file."""
+    """Return the file of a catalogue model. Raises `ModelMissing` with the command that downloads it."""
     state = state_of(model)
     if state.installed:
         return state.path
@@ -121,7 +121,7 @@ def _find_installed(model: CatalogueModel) -> Path:
 
 
 def _check_gguf(path: Path) -> Path:
-    """Return `path` if the file starts like a GGUF file. Raises `ModelMissing` otherwise."""
+    """Return `path` if it starts like a GGUF file. Raises `ModelMissing` otherwise."""
     try:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))

@@ -18,7 +18,7 @@ __all__ = ["ManualExtra", "plugin"]
 
 
 def _llm(model: ModelConfig) -> LLMPort:
-    """Return the LLM port. As in all functions here, the port's module is imported on first use."""
+    """Return the LLM port. As in all functions here, its module is imported on first use."""
     from karenina_manual.ports import RecordedLLM
 
     return RecordedLLM(model)
@@ -41,7 +41,7 @@ def _check(model: ModelConfig) -> None:
 def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
     """Return messages about questions in `asked` without recordings, and recordings without questions.
 
-    Recordings for the questions in `others`, which are not part of the run, are not reported.
+    Recordings of `others`, which are not part of the run, are fine.
     """
     from karenina_manual.recordings import recordings_of
 
@@ -49,14 +49,14 @@ def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[
 
 
 def _needs_agent(model: ModelConfig) -> Callable[[CallInfo], bool]:
-    """Return a function that returns whether the recording for a call is a conversation."""
+    """Return a function that tells whether the recording for a call is a conversation."""
     from karenina_manual.recordings import recordings_of
 
     return recordings_of(model).is_conversation
 
 
 def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit
-    """Return a limit on concurrent calls so high that no run reaches it."""
+    """Return a limit on concurrent calls that no run reaches."""
     return 1000
 
 

@@ -1,4 +1,4 @@
-"""Lookup of recordings by question ID or, failing that, by question text."""
+"""Finding recordings by question id or text."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording, together with its location, its replicate and its model.
+    """A recording, with its place, replicate and model.
 
-    A recording whose `replicate` is None is used for all replicates. If `line` is set, the location is that line of the
-    file `source`; storing the location of every recording as a string would use too much memory.
+    Without a `replicate`, it is for all replicates. If `line` is set, it is in that line of the file `source`; strings
+    for all places would take too much memory.
     """
 
     value: Any
@@ -71,11 +71,11 @@ class Recording:
 
 
 class RecordingMissing(LookupError):
-    """Raised when a question has no recording. The message says what was searched for and what is available."""
+    """Raised if a question has no recording. The message says what was searched for and what there is."""
 
 
 class EmptyRecording(RecordingMissing):
-    """Raised when a question's recording, at `place`, has neither text nor a tool call."""
+    """Raised if a question's recording, at `place`, has neither text nor a tool call."""
 
     def __init__(self, sought: str, place: str) -> None:
         super().__init__(f"the recorded answer for {sought} is empty ({place})")
@@ -84,11 +84,11 @@ class EmptyRecording(RecordingMissing):
 
 @dataclass(slots=True)
 class Mismatches:
-    """The differences between the questions of a run and the recordings.
+    """How the questions of a run and the recordings differ.
 
-    `questions` is the number of questions. `missing` and `empty` name the questions whose recording is missing or
-    empty, and `unused` names the recordings without a question. `later` counts recordings of replicates that the run
-    does not have, and `last` is the last of these replicates.
+    `questions` is the number of questions. `missing` and `empty` are those whose recording is missing or empty, and
+    `unused` are recordings without a question. `later` counts recordings of replicates that the run does not have, of
+    which `last` is the last.
     """
 
     questions: int = 0
@@ -101,7 +101,7 @@ class Mismatches:
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording and recordings without a question.
 
-        There is no message about `later`.
+        There is none about `later`.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
@@ -115,7 +115,7 @@ class Mismatches:
 
 
 class RecordingIndex:
-    """All recordings of one source. `name` is the name of the source, as shown in messages."""
+    """All recordings of one source. Messages call it `name`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -126,11 +126,11 @@ class RecordingIndex:
         self._has_digests = False
 
     def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
-        """Add one recording under its question ID, its question text, or both, replacing lone surrogates in its value.
+        """Add a recording by question id, question text, or both. Lone surrogates in its value are replaced.
 
-        Raises `AdapterConfigError` if the format is unknown, if the ID or text contains a lone surrogate, or if there
-        is already a different recording for the same ID and replicate. Question texts may be repeated, because a file
-        may contain the answers of several systems to the same question.
+        Raises `AdapterConfigError` if the format is unknown, if the id or text contains a lone surrogate, or if there
+        is another recording for the same id and replicate. Texts may be repeated, because a file may contain the
+        answers of several systems.
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
@@ -165,10 +165,10 @@ class RecordingIndex:
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, source: str, row: Any, extra: ManualExtra, line: int | None = None) -> None:
-        """Add a row, unless it names a model other than `extra.model`. `source` and `line` are the row's location.
+        """Add a row, unless it names a model other than `extra.model`. `source` and `line` are its place.
 
-        The models named in rows are added to `models`, even those of rows that are left out. Raises
-        `AdapterConfigError` if the row has no question or recording, or if `add` rejects it.
+        The models in all rows are added to `models`. Raises `AdapterConfigError` if the row has no question or
+        recording, or if `add` rejects it.
         """
         place = source if line is None else f"{source}, line {line}"
         if not isinstance(row, Mapping):
@@ -216,10 +216,9 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Compare the recordings with the questions of a run, in which the replicates of a question are consecutive.
+        """Compare the recordings with the questions of a run, where replicates of a question are consecutive.
 
-        `asked` contains the questions of the run. Recordings for the questions in `others`, which are not part of the
-        run, are not reported.
+        `asked` are the questions of the run. Recordings of `others`, which are not part of it, are fine.
         """
         found = Mismatches()
         used: tuple[set[str], set[str]] = set(), set()
@@ -250,7 +249,7 @@ class RecordingIndex:
         return found
 
     def _mark_used(self, question_id: str, text: str, used: tuple[set[str], set[str]]) -> None:
-        """Add the names of a question to the sets of IDs and texts in `used`."""
+        """Add the names of a question to the ids and texts in `used`."""
         ids, texts = used
         ids.add(compose(question_id))
         if self._has_digests:
@@ -258,7 +257,7 @@ class RecordingIndex:
         texts.add(compose(text))
 
     def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
-        """Return descriptions of the recordings for which neither the ID nor the text is in `used`."""
+        """Describe the recordings for which neither the id nor the text is in `used`."""
         unused: dict[int, tuple[str, Recording]] = {}
         indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
         for index, names in indexes:
@@ -273,20 +272,20 @@ class RecordingIndex:
         return [self._describe(*entry) for entry in unused.values()]
 
     def _describe(self, name: str, recorded: Recording) -> str:
-        """Return the name of a recording, cut to 80 characters, followed by its line or entry if it has one."""
+        """Return the name of a recording, up to 80 characters, with its line or entry if it has one."""
         place = recorded.place.removeprefix(f"{self.name}, ")
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Return the recording for a question, looked up by ID, then by text, then by digest of the text.
+        """Find the recording for a question, by id, by text, then by digest of the text.
 
-        A recording for this replicate takes precedence over one for all replicates. Raises `RecordingMissing` if there
-        is no recording, if the recording is null or empty, or if there are different recordings for the same text.
+        One for this replicate takes precedence over one for all. Raises `RecordingMissing` if there is none, if it is
+        null or empty, or if there are different ones for the same text.
         """
         return _to_answer(self._find_value(question_id, text, replicate))
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
-        """Return the recordings for a question, and whether they were found by the question's text."""
+        """Return the recordings for a question, and whether they were found by its text."""
         recordings = self._by_id.get(compose(question_id)) if question_id else None
         if recordings is not None:
             return recordings, False
@@ -296,9 +295,9 @@ class RecordingIndex:
         return self._by_id.get(digest_of(text), ()), False
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
-        """Return the value of the recording for a question. Raises `RecordingMissing` in the same cases as `find`.
+        """Return the value of the recording for a question. Raises `RecordingMissing` like `find`.
 
-        A recording for this replicate takes precedence over one for all replicates.
+        One for this replicate takes precedence over one for all.
         """
         recordings, by_text = self._recordings_of(question_id, text)
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
@@ -336,16 +335,16 @@ class RecordingIndex:
 
 
 def _replicates_of(recorded: Recording) -> Iterable[int]:
-    """Return the replicates of a recording, or nothing if the recording applies to every replicate."""
+    """Return the replicates of a recording. There are none if it is for all."""
     if isinstance(recorded.value, Mapping) and "replicates" in recorded.value:
         return range(1, len(recorded.value["replicates"]) + 1)
     return () if recorded.replicate is None else (recorded.replicate,)
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
-    """Return the value for one replicate. A value without `replicates` applies to all replicates.
+    """Return the value for one replicate. A value without `replicates` is for all.
 
-    Raises `RecordingMissing` if there are not enough replicates.
+    Raises `RecordingMissing` if there are not enough.
     """
     value = recorded.value
     if isinstance(value, Mapping) and "replicates" in value:
@@ -381,10 +380,7 @@ def _check_shape(recorded: Recording) -> None:
 
 
 def _to_answer(value: Any) -> Answer:
-    """Convert recorded text or a recorded conversation to an `Answer`.
-
-    Raises `TraceFormatError` if it cannot be read.
-    """
+    """Convert recorded text or a recorded conversation. Raises `TraceFormatError` if it cannot be read."""
     if isinstance(value, str):
         return Answer(value)
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
@@ -395,10 +391,9 @@ def _to_answer(value: Any) -> Answer:
 
 
 def _is_empty(value: Any) -> bool:
-    """Return whether a recording is blank text, or a conversation in which the assistant wrote no text or tool calls.
+    """Return whether a recording is blank text, or a conversation without text or calls of the assistant.
 
-    A reply that was stopped early does not count as empty. It is treated in the same way as such a reply from a live
-    model.
+    A reply that was stopped early is not empty, and is treated like one from a live model.
     """
     if isinstance(value, str):
         return not has_content(value)
@@ -410,10 +405,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def digest_of(text: str) -> str:
-    """Return the MD5 hex digest of a question's text.
-
-    The reference project uses this digest as the key of recordings.
-    """
+    """Return the MD5 hex digest of a question's text, which is the reference project's key of recordings."""
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
@@ -423,10 +415,10 @@ def is_digest(key: str) -> bool:
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Return a string that contains a conversation in parsed form (JSON or messages), and anything else unchanged.
+    """Parse a string with a conversation (JSON or messages). Anything else is unchanged.
 
-    Each item of `replicates` is parsed separately. If `delimited` is False, nothing is parsed. If it is None, a string
-    that could be either a conversation or an answer raises `AdapterConfigError`, whose message names `place`.
+    Items of `replicates` are parsed one by one. If `delimited` is False, nothing is parsed. If it is None, a string
+    that could be a conversation or an answer raises `AdapterConfigError`, which names `place`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
@@ -450,12 +442,12 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
 
 
 def parse_headings(value: Any) -> Any:
-    """Return the messages of a conversation with headings (the reference project's format), or `value` unchanged."""
+    """Parse a conversation with headings, the reference project's format. Other values are unchanged."""
     return read_delimited(replace_surrogates(value)) if isinstance(value, str) and is_delimited(value) else value
 
 
 def _list_some(names: Sequence[str]) -> str:
-    """Return the first three names, followed by the number of remaining names."""
+    """Return the first three names, and the number of others."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -1,4 +1,4 @@
-"""A model's recordings, read from a file or a mapping. Errors name the file and line."""
+"""A model's recordings, from a file or a mapping. Errors name the file and line."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ logger = logging.getLogger("karenina")
 
 @dataclass
 class Recordings:
-    """The recorded answers of one model. A file of recordings is read once, when the first recording is needed."""
+    """The recorded answers of one model. A file is read once, when it is first needed."""
 
     model: ModelConfig
     _read: RecordingIndex | None = field(default=None, init=False, repr=False)
 
     def check(self) -> None:
-        """Read all recordings. Raises `AdapterConfigError` if there are none or one is invalid, with its location."""
+        """Read all recordings. Raises `AdapterConfigError`, saying where, if there are none or one is invalid."""
         index = self._index()
         if index.count == 0:
             model, there = extra_of(self.model).model, ", ".join(sorted(index.models))
@@ -50,9 +50,9 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recordings{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.compare`, each with the name of the source.
+        """Return the messages of `RecordingIndex.compare`, with the name of the source.
 
-        Logs a warning if there are recordings for more replicates than the run has.
+        Logs a warning if there are recordings of more replicates than the run has.
         """
         index = self._index()
         found = index.compare(asked, others)
@@ -71,7 +71,7 @@ class Recordings:
     def find(self, info: CallInfo) -> Answer:
         """Return the recorded text or conversation for the question in `info`.
 
-        Raises a permanent `PortError` if the recording is missing, invalid or empty.
+        Raises a permanent `PortError` if it is missing, invalid or empty.
         """
         traces = self.model.manual_traces
         if isinstance(traces, dict):
@@ -86,7 +86,7 @@ class Recordings:
     def is_conversation(self, info: CallInfo) -> bool:
         """Return whether the recording for `info` is a conversation. A single message without tool calls is an answer.
 
-        Returns False for a missing or invalid recording, because the call will raise the error.
+        Returns False for a missing or invalid recording. The call will raise the error.
         """
         try:
             answer = self.find(info).said
@@ -95,7 +95,7 @@ class Recordings:
         return not isinstance(answer, str) and (len(answer) > 1 or bool(answer and answer[0].tool_calls))
 
     def _index(self) -> RecordingIndex:
-        """Return the index of all recordings. Raises `AdapterConfigError` if the recordings are missing or invalid."""
+        """Return the index of all recordings. Raises `AdapterConfigError` if they are missing or invalid."""
         traces = self.model.manual_traces
         extra = extra_of(self.model)
         if traces is None:
@@ -111,7 +111,7 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
-        """Return the answer that a mapping contains for the question's ID, text or digest.
+        """Return the answer in a mapping for the question's id, text or digest.
 
         Raises `PortError` if there is none.
         """
@@ -143,10 +143,10 @@ def recordings_of(model: ModelConfig) -> Recordings:
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Return the recordings in the file at `path`, cached until the file changes.
+    """Read the recordings in a file. They are cached until it changes.
 
-    If `folder` is set, links that point outside it are not followed. Raises `AdapterConfigError` if the file cannot be
-    read or a recording in it is invalid.
+    With `folder`, links out of it are not followed. Raises `AdapterConfigError` if the file cannot be read or a
+    recording is invalid.
     """
     try:
         about = path.stat()
@@ -159,8 +159,7 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
-    """Return the recordings in a file. `_changed` and `_size` only serve to distinguish versions of the file in the
-    cache.
+    """Read the recordings in a file. `_changed` and `_size` tell versions of it apart in the cache.
 
     Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
     """
@@ -181,7 +180,7 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
 
 
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
-    """Add the recordings in a JSON document: an object keyed by ID or question, or a list of rows.
+    """Add the recordings in a JSON document: an object by id or question, or a list of rows.
 
     Raises `AdapterConfigError` for anything else.
     """

@@ -16,10 +16,7 @@ __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import and return the port classes.
-
-    The import is deferred so that listing the adapter does not load an HTTP client.
-    """
+    """Import the port classes. This is done here so that listing the adapter does not load an HTTP client."""
     from karenina_openai.agent import OpenAIAgent
     from karenina_openai.parser import OpenAILLM, OpenAIParser
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIAgent:
-    """The agent port. Each turn is a separate request, which is retried without repeating earlier turns."""
+    """The agent port. Each turn is its own request, and is retried without repeating earlier ones."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -29,7 +29,7 @@ class OpenAIAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the tool loop; see `run_tool_loop`.
 
-        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        Raises `PortError` if this fails. Its `partial` is the trace so far.
         """
         return await run_tool_loop(ChatConversation(self._client, messages, self._first), options)
 
@@ -39,9 +39,9 @@ class OpenAIAgent:
 
 
 class ChatConversation:
-    """A conversation in the form of chat messages. `first` contains additional fields for the first request.
+    """A conversation of chat messages. `first` contains fields for the first request.
 
-    `client` sends the requests, and may be replaced between requests.
+    `client` sends the requests. It may be replaced between them.
     """
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any] | None = None) -> None:
@@ -56,7 +56,7 @@ class ChatConversation:
         return self.client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion. `first` is true for the first turn. Raises `PortError` if the request fails."""
+        """Ask for one turn. `first` is true for the first one. Raises `PortError` if the request fails."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)

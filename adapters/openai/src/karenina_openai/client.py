@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Convert `messages` to chat messages. Reasoning is omitted, and a tool failure is visible only in the content."""
+    """Convert `messages` to chat messages. Reasoning is left out, and a failed tool only shows in the content."""
     return [_to_wire(message) for message in messages]
 
 
@@ -79,7 +79,7 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_completion_tokens": "max_tokens",
 }
 _BEYOND_64_BITS = re.compile(rb"\d{19}")
-"""Integers of 19 or more digits. Tool arguments may be sent as an object, and orjson reads such integers as floats."""
+"""Integers of 19 or more digits, which orjson reads as floats. Tool arguments may be sent as an object."""
 _GRACE = 1.0  # seconds added to the library's limits for streams, so that the limits enforced here apply first
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
@@ -88,17 +88,17 @@ _NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to localhost, Open
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """Differences between servers that are detected from their error messages."""
+    """How servers differ, detected from their error messages."""
 
     tokens_field: TokensField
     counts_streams: bool = True
 
 
 class Client:
-    """A client that posts chat requests. Creating it does no I/O; each call opens connections in its own event loop.
+    """A client that posts chat requests. Each call opens connections in its own event loop.
 
-    `watch` is called with the JSON of each successful reply, so that data not returned by a port can be read. `path` is
-    appended to the base URL.
+    `watch` is called with the JSON of each successful reply, for data that a port does not return. `path` is added to
+    the base URL.
     """
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
@@ -139,11 +139,11 @@ class Client:
         self._max_tokens = model.max_tokens
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Post `wire`, the encoded form of `messages`, with additional `fields`, and return the reply.
+        """Send `wire`, the encoded form of `messages`, with `fields`, and return the reply.
 
-        If the server's error says that it requires the other name for the token limit, or that it does not accept
-        `stream_options`, the request is repeated accordingly, and the client remembers which form worked. Raises
-        `PortError` if the port is closed, the request fails, or the reply cannot be used.
+        If the server needs the other name for the token limit, or does not accept `stream_options`, the request is
+        repeated, and the client remembers what worked. Raises `PortError` if the port is closed, the request fails, or
+        the reply cannot be used.
         """
         dialect = self._dialect
         tried = {dialect}
@@ -180,7 +180,7 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _adapt_dialect(self, dialect: _Dialect, error: HTTPStatusError) -> _Dialect:
-        """Return the dialect that the server's error asks for, or `dialect` if the error is about something else."""
+        """Return the dialect that an error asks for, or `dialect` if it is about something else."""
         if error.status not in (400, 422):
             return dialect
         if self.extra.stream and "stream_options" in error.server_text:
@@ -190,7 +190,7 @@ class Client:
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Return the encoded request in the form that the server is known or assumed to accept."""
+        """Encode a request in the form that the server probably accepts."""
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens
@@ -201,7 +201,7 @@ class Client:
         return _dumps(body)
 
     def _port_error(self, error: Exception) -> PortError:
-        """Return the `PortError` for a request that got no complete reply. `error` is one of `_FAILURES`."""
+        """Return the `PortError` for a request without a complete reply. `error` is one of `_FAILURES`."""
         if isinstance(error, StreamStalled):
             failure = "sent no data for" if error.began else "did not start its reply within"
             setting = "request_timeout" if error.began or self._first == self.timeout else "extra.first_token_timeout"
@@ -221,7 +221,7 @@ class Client:
         return connection_error(self.where, f"could not connect to {self._host}", shown)
 
     def _timeout_error(self) -> PortError:
-        """Return the error for a reply that was not completed within the time limit."""
+        """Return the error for a reply that was not complete in time."""
         if self.extra.stream:
             message = f"did not finish its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
         else:
@@ -229,7 +229,7 @@ class Client:
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """Return the reply assembled from a stream, or the plain reply if the server does not stream.
+        """Return the reply from a stream, or the plain reply if the server does not stream.
 
         Raises `PortError`, or one of `_FAILURES` if the stream stalls or breaks.
         """
@@ -262,7 +262,7 @@ class Client:
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the JSON object in a reply.
 
-        Raises `PortError` if the reply has an error status, contains an error, or is not an object.
+        Raises `PortError` if it has an error status, contains an error, or is not an object.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)
@@ -304,12 +304,12 @@ class Client:
         return status_error(self.where, status, named, body, self._secrets, messages, self._cures)
 
     def _shown(self, error: BaseException) -> str:
-        """Return the message of `error` without secrets, or the name of its type if there is no message."""
+        """Return the message of `error` without secrets, or its type if there is no message."""
         return redact_text(str(error), self._secrets) or type(error).__name__
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:
-    """Encode `body` as JSON. Raises `TypeError` or `ValueError` if it contains values that JSON cannot represent."""
+    """Encode `body` as JSON. Raises `TypeError` or `ValueError` for values that JSON does not support."""
     try:
         return orjson.dumps(body)
     except TypeError:  # lone surrogates and integers beyond 64 bits, which the standard library can encode
@@ -317,14 +317,14 @@ def _dumps(body: Mapping[str, Any]) -> bytes:
 
 
 def _loads(raw: bytes) -> Any:
-    """Parse `raw` as JSON. Raises `ValueError` if it is invalid or exceeds the limits for replies."""
+    """Parse JSON. Raises `ValueError` if it is invalid or exceeds the limits for replies."""
     return read_json(raw, _orjson_loads)
 
 
 def _orjson_loads(raw: bytes) -> Any:
-    """Parse JSON, using the standard library where orjson would change or reject a value.
+    """Parse JSON with the standard library, where orjson would change or reject a value.
 
-    Raises `ValueError` if the JSON is invalid.
+    Raises `ValueError` if it is invalid.
     """
     if b'"arguments"' in raw and _BEYOND_64_BITS.search(raw):
         return json.loads(raw)

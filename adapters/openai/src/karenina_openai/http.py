@@ -1,4 +1,4 @@
-"""HTTP requests to one server, made with the client library pyreqwest."""
+"""HTTP requests to one server, with the library pyreqwest."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 _IDLE: Final = timedelta(seconds=15)
-"""How long idle connections are kept. Many servers close them after a longer time, which would lose a request."""
+"""How long idle connections are kept. Many servers close them a little later, which would lose a request."""
 _PATH: Final = "/%:@!$&'()*+,;=~-._"
 _AT_ONCE: Final = 64
-"""Pieces of a body after which control returns to the event loop: reading pieces that have arrived never waits."""
+"""How many pieces of a body to read at a time. Reading those that have arrived never waits."""
 _SCHEMES: Final = ("http", "https")
 _PERMANENT: Final = ("certificate", "corrupt message", "received fatal alert")
-"""Words in the causes of connection failures that a retry cannot fix."""
+"""Words in the causes of failed connections that a retry cannot fix."""
 _OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
 _ENCODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 _PLAIN: Final = {
@@ -46,7 +46,7 @@ _PLAIN: Final = {
 
 
 class ConnectionFailed(Exception):
-    """Raised when no connection can be made. `is_permanent` is true if a retry would fail too."""
+    """Raised if no connection can be made. `is_permanent` is true if a retry would fail too."""
 
     def __init__(self, why: str, *, is_permanent: bool = False) -> None:
         super().__init__(why)
@@ -54,14 +54,14 @@ class ConnectionFailed(Exception):
 
 
 class ConnectionBroken(Exception):
-    """Raised when a connection closes, or delivers something other than HTTP, before the reply is complete."""
+    """Raised if a connection closes or does not speak HTTP before the reply is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a request: total seconds, seconds without data, and limits on the reply.
+    """The limits of a request: seconds in total and without data, and limits on the reply.
 
-    `where` names the server.
+    `where` is the server.
     """
 
     where: str
@@ -71,7 +71,7 @@ class Limits:
 
 
 class Reply:
-    """The reply to a request, available once its status and headers have arrived. Header names are in lower case."""
+    """The reply to a request, once its status and headers have arrived. Header names are in lower case."""
 
     def __init__(self, response: Response, limits: Limits) -> None:
         self.status = response.status
@@ -79,7 +79,7 @@ class Reply:
         self._limits = limits
 
     def header(self, name: str) -> str:
-        """Return the first value of the header `name`, or an empty string if the header is missing or not ASCII."""
+        """Return the first value of a header, or an empty string if it is missing or not ASCII."""
         try:
             return self._response.get_header(name) or ""
         except ValueError:
@@ -93,8 +93,8 @@ class Reply:
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the decompressed body in pieces.
 
-        Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
-        and `ReplyTooLarge` if it exceeds the limits.
+        Raises `ConnectionBroken` if it is cut off or cannot be decompressed, `TimeoutError` if it takes too long, and
+        `ReplyTooLarge` if it exceeds the limits.
         """
         reader, limits = self._response.body_reader, self._limits
         self._check_encoding()
@@ -114,7 +114,7 @@ class Reply:
                 await asyncio.sleep(0)
 
     async def body(self) -> bytes:
-        """Return the whole decompressed body. Raises the same errors as `pieces`."""
+        """Return the decompressed body. Raises the same errors as `pieces`."""
         self._check_encoding()
         reader, limits = self._response.body_reader, self._limits
         largest = limits.bounds.max_bytes
@@ -133,7 +133,7 @@ class Reply:
         return bytes(content)
 
     def _check_encoding(self) -> None:
-        """Raise `ConnectionBroken` if the body is compressed with a method that the library cannot decompress."""
+        """Raise `ConnectionBroken` if the library cannot decompress the body."""
         encoding = self.header(
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body
@@ -144,7 +144,7 @@ class Reply:
 
 
 class Exchange:
-    """A request as a context manager. Entering it sends the request and returns the reply once its headers arrive.
+    """A request as a context manager. Entering it sends the request and waits for the headers of the reply.
 
     Leaving it ends the request. Entering may raise `ConnectionFailed`, `ConnectionBroken` or `TimeoutError`.
     """
@@ -166,17 +166,17 @@ class Exchange:
 
 
 class Server:
-    """A server that receives POST requests at `url`, through `proxy` if there is one.
+    """A server for POST requests to `url`, through `proxy` if there is one.
 
-    Redirects are not followed, cookies are not stored, no request is retried, and a reply is never matched to another
-    request. TLS certificates are verified against the system's certificates or those in `SSL_CERT_FILE`. A header with
-    a line break or a zero byte raises `ValueError`.
+    Redirects are not followed, cookies are not stored, no request is retried, and a reply is never taken for that of
+    another request. TLS certificates are verified with the system's certificates or those in `SSL_CERT_FILE`. A header
+    with a line break or zero byte raises `ValueError`.
 
-    The client is created by the first call in each process, because its threads do not survive a fork. In a process
-    that was forked after the library was used, `send` raises `ConnectionFailed`.
+    The first call in each process creates the client, because its threads do not survive a fork. In a process that was
+    forked after the library was used, `send` raises `ConnectionFailed`.
 
-    A call that is cancelled before the headers of its reply have arrived keeps its connection until the request times
-    out, because the library cannot end it earlier.
+    A call that is cancelled before the headers arrive keeps its connection until the request times out, because the
+    library cannot end it earlier.
     """
 
     def __init__(
@@ -213,23 +213,23 @@ class Server:
         return Exchange(request, self._limits)
 
     async def aclose(self) -> None:
-        """Close all connections. Calls in progress may raise `ConnectionBroken`; later calls always do."""
+        """Close all connections. Calls in progress may raise `ConnectionBroken`, and later ones always do."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
             await client[1].close()
 
     def _client_of_process(self) -> Client:
-        """Return the client for this process, creating it on the first call in the process.
+        """Return the client of this process, creating it on first use.
 
-        Raises `ConnectionFailed` if the client cannot be created.
+        Raises `ConnectionFailed` if this fails.
         """
         if self._client is None or self._client[0] != os.getpid():
             self._client = (os.getpid(), self._build_client())
         return self._client[1]
 
     def _build_client(self) -> Client:
-        """Return a new client.
+        """Create a client.
 
         Raises `ConnectionFailed` if the proxy is invalid, or if this process was forked after the library was used.
         """
@@ -257,9 +257,7 @@ class Server:
 
 
 def _without_dot(url: SplitResult) -> str:
-    """Return the host and port of a URL. A trailing dot in the host is removed, because certificates do not contain
-    it.
-    """
+    """Return the host and port of a URL. A trailing dot is removed, because certificates do not have it."""
     host, colon, port = url.netloc.rpartition(":")
     if not colon or not port.isdecimal():
         return url.netloc.removesuffix(".")
@@ -267,10 +265,7 @@ def _without_dot(url: SplitResult) -> str:
 
 
 def _proxy(url: str) -> ProxyBuilder:
-    """Return the proxy at `url`, which was set in the environment.
-
-    Raises `ConnectionFailed` if the URL is not valid.
-    """
+    """Return the proxy at `url`, from the environment. Raises `ConnectionFailed` if the URL is invalid."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
@@ -290,7 +285,7 @@ def _proxy(url: str) -> ProxyBuilder:
 
 
 def _translate(error: PyreqwestError) -> Exception:
-    """Convert a library error to one of this module's errors or a `TimeoutError`, omitting the request URL."""
+    """Convert an error of the library to one of this module or a `TimeoutError`, without the URL."""
     causes = _causes(error)
     why = causes[-1] if causes else error.message
     if isinstance(error, RequestTimeoutError):
@@ -312,7 +307,7 @@ def _translate(error: PyreqwestError) -> Exception:
 
 
 def _causes(error: PyreqwestError) -> list[str]:
-    """Return the causes of the error, omitting the request URL, which may contain a secret."""
+    """Return the causes of an error without the URL, which may contain a secret."""
     details: Any = error.details if isinstance(error, RequestError) else {}
     messages = [str(cause["message"]) for cause in details.get("causes") or ()]
     return [cause for cause in messages if not cause.startswith("error sending request for url")]

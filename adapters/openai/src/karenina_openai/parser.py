@@ -1,4 +1,4 @@
-"""Plain text from an OpenAI-compatible server, and JSON in the best mode that the server supports."""
+"""Text from an OpenAI-compatible server, and JSON in the best mode that it supports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OpenAILLM:
-    """The LLM port. A refusal counts as the answer; reasoning that the server sends separately becomes `reasoning`."""
+    """The LLM port. A refusal is the answer, and separate reasoning is in `reasoning`."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: NewClient = Client) -> None:
         self._client = client(model, watch=watch)
@@ -44,23 +44,23 @@ class OpenAILLM:
 
 
 LOGPROBS: Final[Mapping[str, Any]] = {"logprobs": True, "top_logprobs": 20}
-"""The request fields for the log-probabilities of the 20 most likely tokens, the maximum of OpenAI's API."""
+"""The fields for the log-probabilities of the 20 most likely tokens, the most in OpenAI's API."""
 
 _BEFORE_VALUE: Final = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*"')
 
 
 def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the options of a schema whose only field is an enum of strings, or an empty tuple for any other schema."""
+    """Return the options of a schema whose only field is an enum of strings. Others have none."""
     parts = list(schema.get("properties", {}).values())
     options = parts[0].get("enum", ()) if len(parts) == 1 else ()
     return tuple(options) if all(isinstance(option, str) for option in options) else ()
 
 
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probability of each option's first token, at the start of the value in `text`.
+    """Return the log-probability of each option's first token at the start of the value in `text`.
 
-    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Returns
-    None if the server returned no log-probabilities, or if its tokens do not add up to `text`.
+    An option that is not among the likeliest tokens gets the lowest log-probability of all. Returns None if the server
+    gave no log-probabilities, or if its tokens do not add up to `text`.
     """
     start = _BEFORE_VALUE.match(text)
     try:
@@ -82,10 +82,9 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
-    """Return the options' log-probabilities, taken from tokens that start with `before`, the text before the value.
+    """Return the options' log-probabilities, from tokens that follow `before`, the text before the value.
 
-    An option without such a token gets the lowest log-probability of all tokens. Returns None if there is no token with
-    a finite log-probability.
+    An option without such a token gets the lowest log-probability of all. Returns None if none of them is finite.
     """
     logprobs: dict[str, float] = {}
     lowest = math.inf
@@ -119,10 +118,10 @@ class OpenAIParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the model's reply.
+        """Ask for a JSON object that fits `schema`, and return the reply.
 
-        It includes the options' log-probabilities if the settings request them, the schema's only field is an enum, and
-        the server supports a native schema. Raises `PortError` if the call fails.
+        It includes the options' log-probabilities if the settings ask for them, the only field is an enum, and the
+        server supports a native schema. Raises `PortError` if the call fails.
         """
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
@@ -140,7 +139,7 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
-        """Request the object in the given mode.
+        """Ask for the object in one mode.
 
         Awaiting the result raises `PortError` if the request fails or the server rejects the mode.
         """
@@ -162,7 +161,7 @@ class OpenAIParser:
         )
 
     def _reply(self, data: dict[str, Any], mode: StructuredMode) -> ParserReply:
-        """Convert a completion to a parser reply. Raises `PortError` if the completion cannot be read."""
+        """Convert a completion to a parser reply. Raises `PortError` if it cannot be read."""
         try:
             reply = from_wire(data)
             needed = mode == "tool" or not reply.message.content.strip()
@@ -173,9 +172,9 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: Turn) -> str:
-    """Return the tool arguments as the model wrote them, or the text if the model called no tool.
+    """Return the tool arguments as the model wrote them, or the text if it called no tool.
 
-    If there are several calls, their arguments are joined. This makes the result invalid, so that the core rejects it.
+    The arguments of several calls are joined, which is invalid and will be rejected.
     """
     if not reply.message.tool_calls:
         return reply.message.content

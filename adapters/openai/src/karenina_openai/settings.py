@@ -1,4 +1,4 @@
-"""Settings of the `openai` interface, and the sources of its base URL and key."""
+"""The settings of `openai`, and where its base URL and key come from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools
 
 
 class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
-    """`ModelConfig.extra` of the `openai` interface. The values in `headers` and `query` are treated as secrets."""
+    """`ModelConfig.extra` for `openai`. The values in `headers` and `query` are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     query: dict[str, SecretStr] = Field(
@@ -55,7 +55,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @model_validator(mode="after")
     def _only_streams_begin(self) -> Self:
-        """Return the settings. Raises `ValueError` if there is a time limit on the first token but no streaming."""
+        """Raise `ValueError` if there is a time limit on the first token but no streaming."""
         if self.first_token_timeout is not None and not self.stream:
             raise ValueError("first_token_timeout applies only to streamed replies; set stream to true as well")
         return self
@@ -63,7 +63,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
     @field_validator("headers")
     @classmethod
     def _length_is_ours(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Return the headers unchanged. Raises `ValueError` if one of them states the length of the body."""
+        """Raise `ValueError` for a header with the length of the body."""
         for name in headers:
             if name.lower() in ("content-length", "transfer-encoding"):
                 raise ValueError(f"headers.{name} is set by Karenina; remove the header")
@@ -72,14 +72,14 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields unchanged. Raises `ValueError` for any field that Karenina sets itself."""
+        """Raise `ValueError` for fields that Karenina sets itself."""
         return endpoints.check_body(body, _OWN_FIELDS)
 
 
 def extra_of(model: ModelConfig) -> OpenAIExtra:
-    """Return the validated `extra` of `model`.
+    """Return the validated `extra` of a model.
 
-    Raises `AdapterConfigError` if `extra` is invalid. The message does not show any values.
+    Raises `AdapterConfigError`, without showing values, if it is invalid.
     """
     return adapter_settings.extra_of(model, OpenAIExtra)
 
@@ -87,29 +87,28 @@ def extra_of(model: ModelConfig) -> OpenAIExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without a trailing slash.
 
-    This is the model's own URL if set, otherwise the one in `OPENAI_BASE_URL`, otherwise OpenAI's.
+    This is the model's own, that in `OPENAI_BASE_URL`, or OpenAI's, whichever is set.
     """
     return (model.endpoint_base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL).rstrip("/")
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own or, failing that, the one in `OPENAI_API_KEY`.
+    """Return the API key: the model's own, or that in `OPENAI_API_KEY`.
 
-    Returns None if there is no key. A key from the environment is sent only to OpenAI, to the server in
-    `OPENAI_BASE_URL`, and to localhost, so that the configuration in somebody else's benchmark cannot send it anywhere
-    else.
+    Returns None if there is none. A key from the environment is sent only to OpenAI, the server in `OPENAI_BASE_URL`
+    and localhost. Otherwise, somebody else's benchmark could send it anywhere.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, or None if there is no limit set."""
+    """Return the maximum number of concurrent requests, if it is set."""
     return extra_of(model).max_concurrency
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` if an invalid URL or setting, or OpenAI without a key, would make every item fail."""
+    """Raise `AdapterConfigError` for an invalid URL or setting, or OpenAI without a key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), query="put the parameters into extra.query")
     needed = is_official(url) and not extra.has_header("authorization", "api-key")

@@ -1,4 +1,4 @@
-"""Assembly of a streamed chat completion into the form it would have if it had been sent as a whole."""
+"""Assembling a streamed chat completion as if it had been sent as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DONE = b"data: [DONE]"
 
 
 class StreamStalled(Exception):
-    """Raised when a stream sends nothing for too long. `began` says whether the answer had started."""
+    """Raised if a stream sends nothing for too long. `began` says whether the answer had started."""
 
     def __init__(self, seconds: float, *, began: bool) -> None:
         super().__init__(f"no data for {seconds:g} s")
@@ -61,9 +61,9 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a chunk, but only once the answer has started, as `is_answer` says of this chunk.
+        """Restart the timer after a chunk. `is_answer` is true if it belongs to the answer.
 
-        Earlier chunks, which have no content, do not extend the first limit.
+        Chunks before the answer do not extend the first limit.
         """
         self._began = self._began or is_answer
         if self._began:
@@ -74,12 +74,11 @@ class StallTimer:
 async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> dict[str, Any]:
-    """Return the chat completion contained in a stream of server-sent events.
+    """Return the chat completion in a stream of server-sent events.
 
-    `loads` parses the data of an event, and `timer` is restarted after each event. An event with an `error` ends the
-    stream, in which case only the error is returned, as `{"error": ...}`. Raises `IncompleteStream` if the stream ends
-    before the reply is complete, `ValueError` if an event is not a JSON object, and `ReplyTooLarge`, naming `where`, if
-    there are too many tool calls.
+    `loads` parses the data of an event, and `timer` is restarted after each. An event with an `error` ends the stream,
+    and `{"error": ...}` is returned. Raises `IncompleteStream` if the stream ends too early, `ValueError` if an event
+    is not a JSON object, and `ReplyTooLarge`, naming `where`, if there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
@@ -102,7 +101,7 @@ async def assemble_stream(
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
     """Raise `IncompleteStream` if the first choice may be incomplete in a stream that ended with `[DONE]`.
 
-    The choice must have a finish reason or an error; see `check_stream_end`. Does nothing for a reply without choices.
+    It needs a finish reason or an error; see `check_stream_end`. A reply without choices is fine.
     """
     if choices := data.get("choices"):
         has_reason = choices[0]["finish_reason"] is not None or bool(choices[0].get("error"))
@@ -110,9 +109,9 @@ def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event. An event cut off by the end of the stream is dropped, except for `[DONE]`.
+    """Yield the data of each event. An event that was cut off is dropped, except for `[DONE]`.
 
-    Lines may end with CR, LF or CRLF. A byte-order mark before the first line is ignored.
+    Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored.
     """
     rest = bytearray()
     data: list[bytes] = []
@@ -164,7 +163,7 @@ class _Reply:
     def add(self, chunk: Mapping[str, Any]) -> bool:
         """Add a chunk, and return whether it has content from the model.
 
-        Raises `ValueError` if the content cannot be read, and `ReplyTooLarge` if there are too many tool calls.
+        Raises `ValueError` if it cannot be read, and `ReplyTooLarge` if there are too many tool calls.
         """
         self._model = chunk.get("model") or self._model
         self._usage = larger_usage(self._usage, chunk.get("usage"))
@@ -187,10 +186,7 @@ class _Reply:
         return has_content
 
     def whole(self) -> dict[str, Any]:
-        """Return the reply in the form it would have if the server had sent it as a whole.
-
-        It has no choices if no chunk had any.
-        """
+        """Return the reply as if it had been sent as a whole. Without choices in any chunk, it has none."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: self._text(name) for name in {**self._texts, **self._messages}}
         if self._calls:
@@ -207,11 +203,10 @@ class _Reply:
         return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
 
     def _text(self, name: str) -> str:
-        """Return a text field, taken from the deltas or from complete messages sent along with or after them.
+        """Return a text field, from deltas or from complete messages sent with or after them.
 
-        Messages are joined like chunks, unless each one starts with the one before it, in which case the last one is
-        complete. Messages contained in the deltas are ignored. Otherwise, they replace earlier deltas and precede later
-        ones.
+        Messages are joined like chunks, unless each starts with the one before, in which case the last is complete.
+        Messages that the deltas contain are ignored. Otherwise, they replace earlier deltas and come before later ones.
         """
         pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
         grows = all(after.startswith(before) for before, after in pairwise(messages))
@@ -221,7 +216,7 @@ class _Reply:
         return whole if self._message_is_late else whole + pieces
 
     def _add_delta(self, delta: Mapping[str, Any], texts: dict[str, list[str]]) -> bool:
-        """Add a delta or a message to `texts` and to the calls. Returns whether it has content from the model."""
+        """Add a delta or message to `texts` and to the calls. Returns whether it has content from the model."""
         is_whole = texts is self._messages
         has_content = False
         for name in _TEXTS:
@@ -242,8 +237,7 @@ class _Reply:
         return has_content
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
-        """Add a list of parts, whose text and reasoning continue those of earlier chunks. Returns whether there are
-        any parts.
+        """Add a list of parts, which continue those of earlier chunks. Returns whether there are any.
 
         `reasoning_details` are ignored if the reasoning has also arrived as text. Raises `ValueError` if the parts
         cannot be read.
@@ -266,8 +260,8 @@ class _Reply:
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
         """Add part of a tool call to the call with the same index.
 
-        `place` is the part's position in its chunk, used if it has no index; `is_whole` is explained in `_Call.add`.
-        Raises `ReplyTooLarge` if there are too many calls.
+        `place` is its position in the chunk, in case it has no index. For `is_whole`, see `_Call.add`. Raises
+        `ReplyTooLarge` if there are too many calls.
         """
         number = piece.get("index")
         id = piece.get("id")
@@ -288,10 +282,10 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index of a call that was sent without an index.
+        """Return the index of a call without one.
 
-        A call with a new ID gets a new index, and one with a known ID its old index. A call without an ID gets the
-        index of the last call, or its position `place` in the chunk if that is higher.
+        A call with a new id gets a new index, and one with a known id its old one. Without an id, it gets the index of
+        the last call, or its position `place` in the chunk if that is higher.
         """
         if id:
             return self._by_id.get(id, len(self._calls))
@@ -307,10 +301,10 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
-        """Add part of a call. Names are always sent complete, and arguments are sent in parts or as an object.
+        """Add part of a call. Names are sent complete, and arguments in parts or as an object.
 
-        The arguments in a complete message (`is_whole`) replace the arguments received so far, if they start with them
-        or if the earlier arguments are already complete.
+        The arguments in a complete message (`is_whole`) replace those so far, if they start with them or if those are
+        complete.
         """
         self.name = function.get("name") or self.name
         arguments = function.get("arguments")
@@ -325,11 +319,11 @@ class _Call:
         self.arguments.append(arguments)
 
     def whole(self) -> dict[str, Any]:
-        """Return the call in the form it would have if the server had sent it as a whole."""
+        """Return the call as if it had been sent as a whole."""
         function = {"name": self.name, "arguments": "".join(self.arguments)}
         return {"id": self.id, "type": "function", "function": function}
 
 
 def _mappings(values: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list, or an empty list for any other value."""
+    """Return the objects in a list. Other values have none."""
     return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
