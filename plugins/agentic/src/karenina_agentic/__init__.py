@@ -1,4 +1,7 @@
-"""Stages 1b, 7b and 11b: workspaces, and judges that inspect them. Entry points refer to `plugin`."""
+"""The stages for slots 1b, 7b and 11b: workspaces, and judges that inspect them as agents.
+
+The entry points refer to `plugin`.
+"""
 
 from __future__ import annotations
 

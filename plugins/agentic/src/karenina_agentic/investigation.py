@@ -1,6 +1,6 @@
-"""Investigations by agentic judges: an agent works in a copy of the workspace and ends with a report.
+"""Investigations by agentic judges, which work in a copy of the workspace and end with a report.
 
-The module also contains the prompts of both agentic stages: the tasks, and the part of a request specific to each item.
+The prompts of both agentic stages are here too.
 """
 
 from __future__ import annotations
@@ -67,10 +67,9 @@ _FOLDER: Final = (
 def investigation_request(
     question: str, schema: Mapping[str, Any], hints: Mapping[str, str], *, response: str | None, workspace: bool
 ) -> str:
-    """Return the text of a request: the question, the fields to establish, the hints, and what the agent may see.
+    """Build a request with the question, the fields to establish, the hints, and what the agent may see.
 
-    `response` is None if the agent must not see the answer. `workspace` is true if the agent works in a copy of the
-    workspace.
+    `response` is None if the agent must not see the answer. `workspace` is true if it works in a copy of the workspace.
     """
     parts = [
         f"Question: {question}",
@@ -80,7 +79,7 @@ def investigation_request(
 
 
 def extraction_request(question: str, hints: Mapping[str, str], report: str) -> str:
-    """Return the text of a request: the question, the hints for the fields, and the fenced report."""
+    """Build a request with the question, the hints for the fields, and the fenced report."""
     shown = f"Report to extract from:\n{fence(report, 'report')}"
     return "\n\n".join([f"Question: {question}", *_hint_lines(hints), shown])
 
@@ -88,26 +87,26 @@ def extraction_request(question: str, hints: Mapping[str, str], report: str) -> 
 def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
-    """Return the text of a request: the trait with its scale, the question, and what the agent may see.
+    """Build a request with the trait and its scale, the question, and what the agent may see.
 
-    `response` is None if the agent must not see the answer. `file` is the name of a file containing the response, which
-    is then not shown in the request.
+    `response` is None if the agent must not see the answer. If `file` is given, the response is in a file of that name
+    and is not repeated in the request.
     """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
 
 def scoring_request(trait: AgenticRubricTrait, question: str, report: str) -> str:
-    """Return the text of a request: the trait with its scale, the question, and the fenced report."""
+    """Build a request with the trait and its scale, the question, and the fenced report."""
     return f"{_describe_trait(trait)}\n\nQuestion: {question}\n\nReport:\n{fence(report, 'report')}"
 
 
 def _hint_lines(hints: Mapping[str, str]) -> list[str]:
-    """Return a list containing the hints as a single string, or an empty list if there are no hints."""
+    """Join the hints to a single part of a request. Returns an empty list if there are none."""
     return ["Hints:\n" + "\n".join(f"- {name}: {hint}" for name, hint in hints.items())] if hints else []
 
 
 def _visible_parts(response: str | None, workspace: bool, file: str | None) -> list[str]:
-    """Return the parts of a request that name what the agent may see: the workspace, and the response or its file."""
+    """List what the agent may see: the workspace, and the response or its file."""
     parts = [_FOLDER] if workspace else []
     if file is not None:
         parts.append(f"The response is in the file {file} there.")
@@ -124,7 +123,7 @@ def _describe_trait(trait: AgenticRubricTrait) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """An agent's whole conversation as a string, and its final report."""
+    """The conversation of an agent as a string, and its final report."""
 
     trace: str
     report: str
@@ -143,12 +142,12 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """Yield the path of a copy of the answer's workspace for one judge. The copy is removed at the end of the block.
+    """Copy the answer's workspace for one judge, and remove the copy at the end of the block.
 
-    Files from the answering agent that cannot be copied (such as the links in a virtual environment that point outside
-    the workspace root) are omitted with a warning. If they were an error, an agent could escape judgement by creating
-    such files. For the same reason, a workspace that the agent removed is judged as empty, unless it was the question's
-    own folder. Raises `WorkspaceError` if there is no workspace to copy, or if it is too large.
+    Some files cannot be copied, such as the links in a virtual environment that lead outside the workspace root. They
+    are left out with a warning, because an agent could otherwise escape judgement by creating them. For the same
+    reason, a workspace that the agent has removed is judged as empty, unless it was the question's own folder. Raises
+    `WorkspaceError` if there is no workspace to copy, or if it is too large.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
@@ -183,10 +182,10 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Run an agent until it reports, and return its report.
+    """Run an agent until it reports.
 
-    `turns_setting` is the name of the turn-limit setting, which the error message mentions. Raises
-    `InvestigationFailed` if the agent fails, times out, reaches the turn limit, or ends without a complete report.
+    `turns_setting` names the setting for the turn limit in error messages. Raises `InvestigationFailed` if the agent
+    fails, times out, reaches the turn limit, or ends without a complete report.
     """
     try:
         reply = await context.agent(model).run(messages, options)

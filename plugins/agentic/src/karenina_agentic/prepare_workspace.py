@@ -1,4 +1,4 @@
-"""PrepareWorkspace, stage 1b: creates the folder where an agent answers and which judges inspect."""
+"""The stage for slot 1b, which creates the folders where agents answer and judges look."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ Ts = TypeVarTuple("Ts")
 
 
 class PrepareWorkspace(Stage):
-    """The stage that gives each answer a folder: a copy of the question's folder, or an empty folder if there is none.
+    """Gives each answer a folder: a copy of the question's folder, or an empty one.
 
-    Copies are created next to the question's folder, and empty folders in the workspace root. Both are removed after
-    the answer's last judge unless `workspace_cleanup` is false. If `workspace_copy` is false, the question's folder
-    itself is used, and it is never removed. WORKSPACE_PATH is None if no judge inspects a workspace and neither the
-    root nor the folder is set. If only answering models that are agents need workspaces, it is also None for answers
-    from other models, and for questions without a folder.
+    Copies are created next to the question's folder, and empty folders in the workspace root. They are removed after
+    the last judge unless `workspace_cleanup` is false. If `workspace_copy` is false, answers share the question's own
+    folder, which is never removed.
 
-    If a root or folder is missing or not allowed (`..`, an absolute path, a link that points outside the root), the
-    answer's items end in an error before any model is called.
+    WORKSPACE_PATH is None if no judge inspects a workspace and neither the root nor the folder is set. If only
+    answering models need workspaces, it is also None for models that are no agents and for questions without a folder.
+
+    If a folder is missing or not allowed (`..`, an absolute path, a link out of the root), the items of the answer end
+    with an error before any model is called.
     """
 
     name = "PrepareWorkspace"
@@ -56,7 +57,7 @@ class PrepareWorkspace(Stage):
     settings = AgenticSettings
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if an agent judges (agentic parsing or traits), or answers a question that has a folder."""
+        """Include the stage if an agent judges, or if an agent answers a question that has a folder."""
         if _judges_need_workspace(config, question):
             return True
         if question.workspace_path is None:
@@ -66,7 +67,7 @@ class PrepareWorkspace(Stage):
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the question's folder if answers get copies of it, or nothing if the folder is unavailable."""
+        """Return the question's folder if answers get copies of it. Returns nothing if it is unavailable."""
         settings = config.section(AgenticSettings)
         if question.workspace_path is None or not settings.workspace_copy:
             return ()
@@ -79,15 +80,13 @@ class PrepareWorkspace(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Remove the workspaces that killed runs left behind in the workspace root. Returns no needs."""
+        """Remove the workspaces that killed runs left in the workspace root. Returns no needs."""
         with suppress(WorkspaceError):  # each item reports the problem with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace if one is needed, and arrange for its removal. If that fails, the item ends with an
-        error.
-        """
+        """Create the workspace if it is needed, to be removed later. If that fails, the item ends with an error."""
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not needs_workspace(context.config, question)
@@ -103,15 +102,15 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _is_needed(context: VerificationContext) -> bool:
-        """Return whether the judges or the answering model need a workspace."""
+        """Check if the judges or the answering model need a workspace."""
         config = context.config
         return _judges_need_workspace(config, context.question) or is_file_agent(config, context.answering_model)
 
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
-        """Create the answer's workspace and return its path.
+        """Create the workspace of an answer.
 
-        Without `workspace_copy`, returns the question's own folder. Raises `WorkspaceError` if the root or the folder
-        is missing or not allowed, or if the folder cannot be copied.
+        Returns the question's own folder without `workspace_copy`. Raises `WorkspaceError` if the root or the folder is
+        missing or not allowed, or if it cannot be copied.
         """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
@@ -130,10 +129,9 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Create the folder at `path` and return it, arranging for its removal after the last judge if
-        `workspace_cleanup` is on.
+        """Create the folder at `path`, to be removed after the last judge if `workspace_cleanup` is on.
 
-        This happens before files are copied, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
+        Call this before you copy any files, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
         folder cannot be created.
         """
         folder = create_folder(path, noted=settings.workspace_cleanup)
@@ -145,7 +143,7 @@ class PrepareWorkspace(Stage):
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder. If `noted` is true and this process is killed, a later run removes the folder.
+    """Create a folder. If `noted` is true, a later run removes it if this process is killed.
 
     Raises `WorkspaceError` if the folder cannot be created.
     """
@@ -159,16 +157,16 @@ def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Return whether an agent parses templates or scores an agentic trait of the question.
+    """Check if an agent parses templates or scores a trait of the question.
 
-    Unlike in `needs_workspace`, it does not matter whether the agent may see the workspace.
+    Unlike `needs_workspace`, this ignores whether the agent may see the workspace.
     """
     parsing = uses_agentic_parsing(config) or config.section(AgenticSettings).agentic_parsing
     return parsing or any(agentic_traits(question))
 
 
 async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
-    """Run `work` in a thread, and wait for it even if cancelled, so that the files it writes can be removed."""
+    """Run `work` in a thread and wait for it even if cancelled, so that its files can be removed."""
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)
@@ -178,7 +176,10 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """Return a function that removes a folder and takes it off the cleanup list, or logs a warning if that fails."""
+    """Make a function that removes a folder and takes it off the cleanup list.
+
+    It logs a warning if the removal fails.
+    """
 
     async def clean_up() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Settings of this distribution, and functions that determine whether an agent or a workspace is needed."""
+"""The settings for agents that judge and for workspaces, and when these are needed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AgenticSettings(BaseModel):
     @field_validator("agentic_parsing")
     @classmethod
     def _templates_are_parsed(cls, agentic: bool, info: ValidationInfo) -> bool:
-        """Return `agentic`. Raises `ValueError` if it is true although `evaluation_mode` is `rubric_only`."""
+        """Raise `ValueError` if agents parse templates although `evaluation_mode` is `rubric_only`."""
         if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
             raise ValueError(
                 'evaluation_mode is "rubric_only", so templates are not parsed; set agentic_parsing to '
@@ -76,7 +76,7 @@ class AgenticSettings(BaseModel):
 
 
 def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:
-    """Yield the question's agentic traits, each with a flag that is True if the trait is dynamic.
+    """Yield the question's agentic traits, and for each of them if it is dynamic.
 
     A dynamic trait is scored only if its concept is present in the answer.
     """
@@ -87,16 +87,16 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
 
 
 def uses_agentic_parsing(config: VerificationConfig) -> bool:
-    """Return whether an agent parses templates.
+    """Check if an agent parses templates.
 
-    This is determined by `[slots]` if it sets the parsing slot, otherwise by `agentic_parsing`.
+    `[slots]` decides if it sets the slot for parsing, otherwise `agentic_parsing`.
     """
     named = config.core.slots.get(_PARSE_SLOT)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
 
 
 def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model is an agent with its own file tools, which works in the question's folder.
+    """Check if a model is an agent with its own file tools, which works in the question's folder.
 
     Recorded answers and unknown interfaces do not count.
     """
@@ -108,7 +108,7 @@ def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
 
 
 def needs_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Return whether a judge inspects the workspaces of the question's answers."""
+    """Check if a judge inspects the workspaces of the question's answers."""
     settings = config.section(AgenticSettings)
     mode = config.core.evaluation_mode
     parses = uses_agentic_parsing(config) and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"

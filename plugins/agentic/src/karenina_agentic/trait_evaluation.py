@@ -1,4 +1,4 @@
-"""AgenticRubricEvaluation, stage 11b: scores rubric traits that are investigated by agents."""
+"""The stage for slot 11b, which scores rubric traits with agents."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ from karenina_toolkit.structured import ask, object_schema
 
 @dataclass(frozen=True, slots=True)
 class TraitWorkspace:
-    """The `folder` in which an agent works, or None if it has no folder.
+    """Where an agent works. `folder` is None if it has no folder.
 
-    If the trace is passed as a file, `file` is its name in the folder and `kept_file` is the path of a permanent copy.
+    If the agent gets the trace as a file, `file` is its name in the folder, and `kept_file` is the path of a permanent
+    copy.
     """
 
     folder: Path | None = None
@@ -55,12 +56,11 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Yield the workspace for a trait's agent. The workspace is removed at the end of the block.
+    """Create the workspace for a trait's agent, and remove it at the end of the block.
 
     Its folder is a copy of the answer's workspace. With `trace_only`, it is an empty folder if the trace is passed as a
-    file, and None otherwise. If the trait asks for it, `response` is written to a file in the workspace; None means
-    that the agent must not see the response. Raises `WorkspaceError` if the workspace is unavailable or the file cannot
-    be written.
+    file, and None otherwise. `response` is written to a file if the trait asks for it; it is None if the agent must not
+    see it. Raises `WorkspaceError` if the workspace is unavailable or the file cannot be written.
     """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
@@ -77,7 +77,7 @@ async def open_trait_workspace(
 
 @asynccontextmanager
 async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
-    """Yield a new temporary folder, which is removed at the end of the block."""
+    """Create a temporary folder, and remove it at the end of the block."""
     folder = CreatedFolder.temporary("karenina_judge_")
     try:
         yield folder.path
@@ -86,7 +86,7 @@ async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
 
 
 def _free_name(folder: Path) -> str:
-    """Return a name for the response file that is not yet used in the folder, `response.txt` if possible."""
+    """Choose a name for the response file that is not used in the folder, preferably `response.txt`."""
     name = "response.txt"
     while (folder / name).exists() or (folder / name).is_symlink():
         name = f"response_{secrets.token_hex(2)}.txt"
@@ -94,9 +94,10 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write a permanent copy of the trace and return its path. Raises `WorkspaceError` if it cannot be written.
+    """Write a permanent copy of the trace and return its path.
 
-    The copy is placed next to the workspace or, if there is no workspace, in a new temporary folder.
+    It is placed next to the workspace or, if there is none, in a new temporary folder. Raises `WorkspaceError` if it
+    cannot be written.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -108,7 +109,7 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
 
 
 def _write(file: Path, text: str) -> None:
-    """Write text to a new file. Raises `WorkspaceError` if the file already exists or cannot be written."""
+    """Write text to a new file. Raises `WorkspaceError` if it exists or cannot be written."""
     try:
         with file.open("x", encoding="utf-8", errors="replace") as new:
             new.write(text)
@@ -118,7 +119,7 @@ def _write(file: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judge's verdict on one trait. `score` is None if a dynamic trait's concept is not present in the answer."""
+    """The judge's decision on a trait. `score` is None if a dynamic trait does not apply."""
 
     score: Score | None
     reasoning: str
@@ -130,7 +131,7 @@ class Verdict:
 
 
 def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
-    """Return the JSON Schema of a verdict: `reasoning`, then `present` if the trait is dynamic, then `score`."""
+    """Build the JSON Schema of a verdict: `reasoning`, `present` if the trait is dynamic, and `score`."""
     score = score_schema(trait)
     reasoning = {"type": "string", "description": "What in the report decides."}
     if not dynamic:
@@ -144,7 +145,7 @@ def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
 
 
 def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic: bool) -> Verdict:
-    """Return the verdict in a reply that fits the schema. Raises `InvalidReply` if the score is invalid."""
+    """Read the verdict from a reply that fits the schema. Raises `InvalidReply` if the score is invalid."""
     reasoning = given["reasoning"] or ""
     if dynamic and given["present"] is False:
         return Verdict(None, reasoning)
@@ -152,16 +153,16 @@ def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic
 
 
 class ModelOverrides:
-    """A cache of the models that traits specify in `model_override`.
+    """The models that traits specify in `model_override`.
 
-    Equal overrides share one `ModelConfig` object, because a run opens a connection for each object.
+    Equal overrides share one `ModelConfig`, because a run opens a connection for each object.
     """
 
     def __init__(self) -> None:
         self._models: dict[str, ModelConfig] = {}
 
     def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
-        """Return the model in `trait.model_override`. Its `id` defaults to the trait's name.
+        """Return the model in a trait's `model_override`. Its default `id` is the trait's name.
 
         Raises `ConfigError` if the model is invalid.
         """
@@ -182,7 +183,10 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` if an MCP server has a relative path, which would depend on the working directory."""
+    """Raise `ConfigError` if the program of an MCP server has a relative path.
+
+    Such a path would depend on the working directory.
+    """
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
         if "/" in program and "://" not in program and not program.startswith(("/", "${")):
@@ -196,7 +200,7 @@ def _check_programs(model: ModelConfig, trait: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _TraitOutcome:
-    """The outcome for one trait: a verdict or an error, and the trace of the investigation."""
+    """What came of one trait: a verdict or an error, and the trace of the investigation."""
 
     name: str
     verdict: Verdict | None = None
@@ -206,20 +210,19 @@ class _TraitOutcome:
 
     @property
     def score(self) -> Score | None:
-        """The score, or None if there is no verdict or a dynamic trait's concept is not present."""
+        """The score, or None if there is no verdict or a dynamic trait does not apply."""
         return None if self.verdict is None else self.verdict.score
 
 
 class AgenticRubricEvaluation(Stage):
-    """The stage in which an agent investigates each agentic trait and the judge scores it from the agent's report.
+    """Scores agentic traits: an agent investigates each trait, and the judge scores it from the agent's report.
 
-    Traits are evaluated concurrently, each in its own copy of the workspace. A trait that fails gets the score None and
-    an error in `trait_errors`; other traits are not affected. The score of a literal trait is the position of its
-    class. For a dynamic trait, the judge also decides whether the trait's concept is present; if not, the trait is
-    recorded as skipped and gets no score.
+    Traits are scored concurrently, each in its own copy of the workspace. If a trait fails, its score is None and the
+    error is in `trait_errors`. The other traits are not affected. The score of a literal trait is the position of its
+    class. For dynamic traits, the judge also decides if the concept is present; if it is not, the trait is skipped.
 
-    Further result fields are `agentic_trait_reasoning`, `agentic_trait_labels` (the class names of literal traits) and,
-    in the extensions, `agentic_trait_files` (the paths of the traces kept because of `persist_trace`).
+    The stage also sets the result fields `agentic_trait_reasoning`, `agentic_trait_labels` (for literal traits) and, in
+    the extensions, `agentic_trait_files` (the traces kept because of `persist_trace`).
     """
 
     name = "AgenticRubricEvaluation"
@@ -250,19 +253,16 @@ class AgenticRubricEvaluation(Stage):
         return isinstance(trait, AgenticRubricTrait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return False, because traits with a `model_override` need no judge, and `before_run` checks the other
-        traits.
-        """
+        """Return False. `before_run` checks if a judge is needed, because some traits have their own models."""
         return False
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the traits' own models and, if a trait has none, the judges. All need both an agent port and a parser
-        port.
+        """Return the models of the traits, and the judges if a trait has none.
 
-        Raises `ValueError` if a trait needs a judge but none is configured, and `ConfigError` if an override is
-        invalid.
+        They need both an agent port and a parser port. Raises `ValueError` if a trait needs a judge but none is
+        configured, and `ConfigError` if the model of a trait is invalid.
         """
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
@@ -309,9 +309,9 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score one trait. If this fails, the error becomes the trait's outcome.
+        """Investigate and score one trait. An exception becomes the error in the outcome.
 
-        `shown` is the answer as judges see it, or None if no trait's agent may see it.
+        `shown` is the answer as judges see it, or None if no agent may see it.
         """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
@@ -341,7 +341,7 @@ class AgenticRubricEvaluation(Stage):
     ) -> Investigation:
         """Let an agent investigate the trait and return its report.
 
-        Raises `InvestigationFailed` if there is no report.
+        Raises `InvestigationFailed` if there is none.
         """
         request = trait_request(
             trait,
@@ -362,7 +362,7 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        """Return the judge's verdict on the trait, based on the report.
+        """Let the judge score the trait from the report.
 
         Raises `StructuredError` or `PortError` if the judge fails.
         """
@@ -383,9 +383,9 @@ class AgenticRubricEvaluation(Stage):
         scored: Sequence[_TraitOutcome],
         absent: Sequence[_TraitOutcome],
     ) -> None:
-        """Set the result fields that are not artifacts, and log a warning for each trait that failed.
+        """Set the result fields that are not artifacts, and warn about each trait that failed.
 
-        `traits` says which traits are dynamic, and `absent` contains the outcomes without the trait's concept.
+        `traits` tells which traits are dynamic, and `absent` has the outcomes of those that do not apply.
         """
         verdicts = {outcome.name: outcome.verdict for outcome in scored if outcome.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)
@@ -418,8 +418,9 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Return each trait object once, in order. Every question contains the same global traits. Equal objects are not
-    merged.
+    """Remove repeated trait objects, because all questions contain the same global traits.
+
+    Objects that are merely equal are kept.
     """
     unique: list[AgenticRubricTrait] = []
     seen: set[int] = set()

@@ -1,6 +1,6 @@
-"""Workspaces: their paths below the workspace root, names that no two runs share, and copies.
+"""The folders that agents work in: their paths, their names, and how they are copied.
 
-A copy contains no links that point to the original or outside the workspace root.
+Names are unique across runs. A copy has no links that lead to the original or out of the workspace root.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from karenina_core.errors import KareninaError
 from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
 
 LONGEST_BASE: Final = 80
-"""Maximum number of characters from a folder's name in the names of its copies."""
+"""The maximum number of characters of a folder's name in the names of its copies."""
 
 _CREATED_NAME = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
 
 
 class WorkspaceError(KareninaError, ValueError):
-    """Raised when a workspace is unavailable or not allowed. The message says which one, why, and how to fix it."""
+    """Raised when a workspace is unavailable or not allowed. The message says how to fix it."""
 
 
 def resolve_root(root: Path | None) -> Path:
-    """Return the workspace root.
+    """Check the workspace root and return it.
 
-    Raises `WorkspaceError` if the root is None, is not a folder, or has a link in its path. Links in the configured
-    root were resolved when the run started, so a link found now was created later, perhaps by an attacker.
+    Raises `WorkspaceError` if it is None, is not a folder, or has a link in its path. Links were resolved when the run
+    started, so any link found now was created later, perhaps by an attacker.
     """
     if root is None:
         raise WorkspaceError(
@@ -57,8 +57,7 @@ def resolve_root(root: Path | None) -> Path:
 def resolve_folder(root: Path, path: str) -> Path:
     """Return the folder at `path` below `root`, with links resolved.
 
-    Raises `WorkspaceError` if the path is not a folder, contains `..`, is absolute, is the root itself, or is a link
-    that points outside the root.
+    Raises `WorkspaceError` if the path is absolute, contains `..`, or does not lead to a folder below the root.
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -85,9 +84,9 @@ def resolve_folder(root: Path, path: str) -> Path:
 
 
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
-    """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
+    """Make a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
 
-    If `base` is itself such a name, only its own base is used. A long base is shortened.
+    If `base` is such a name already, its own base is used. Long bases are shortened.
     """
     time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     repetition = f"_rep{replicate}" if replicate is not None else ""
@@ -96,37 +95,37 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 
 
 def is_created_name(name: str) -> bool:
-    """Return whether a file or folder with this name was created by a run. Workspace copies omit such files."""
+    """Check if a file or folder of this name was created by a run. Copies leave them out."""
     return _CREATED_NAME.search(name) is not None
 
 
 def make_slug(text: str) -> str:
-    """Convert `text` to a folder name made of ASCII letters, digits, dots, dashes and underscores.
+    """Convert text to a folder name with ASCII letters, digits, dots, dashes and underscores.
 
-    A long string is shortened. If no allowed characters are left, the name is `question`.
+    Long strings are shortened. The name is `question` if nothing is left.
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
 
 def printable_path(place: Path) -> str:
-    """Return `place` as shown in messages, escaped if it contains unprintable characters such as line breaks."""
+    """Return a path for a message, escaped if it contains line breaks or other unprintable characters."""
     return str(place) if str(place).isprintable() else ascii(str(place))
 
 
 DEEPEST: Final = 100
 """Maximum depth of nested folders in a copy."""
 MOST_LINKED: Final = 200
-"""Maximum number of links to folders that are followed for one copy."""
+"""The maximum number of links to folders that are followed in one copy."""
 MOST_BYTES: Final = 10_000_000_000
-"""Default of `workspace_max_bytes`: the maximum total size of the files in one copy."""
+"""The default of `workspace_max_bytes`, the maximum total size of the files in one copy."""
 MOST_ENTRIES: Final = 1_000_000
 """Maximum number of files and folders in one copy."""
 _CHUNK: Final = 2**20
 _CHANGED: Final = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
-"""Error numbers that mean that a path changed after its folder was listed."""
+"""Error numbers of a path that has changed since its folder was listed."""
 
 OnSkipped = Callable[[Path, str], None]
-"""Called with the path of a file that is not copied, and the reason."""
+"""A function called with the path of a file that is not copied, and the reason."""
 
 
 def copy_folder(
@@ -134,12 +133,11 @@ def copy_folder(
 ) -> None:
     """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist.
 
-    Links are replaced by their targets, so that the copy has no links to the original; broken links are copied as they
-    are. Links that point outside `root`, circular links, unreadable files, and anything that is neither a file nor a
-    folder are reported to `left_out` and not copied; without `left_out`, they raise `WorkspaceError`. Workspaces that
-    runs created inside `source` are skipped without a report.
+    Links are replaced by their targets; broken links are copied as they are. Entries that cannot be copied are passed
+    to `left_out`: unreadable files, special files, circular links, and links out of the root. If `left_out` is not
+    given, they raise `WorkspaceError`. Workspaces of earlier runs inside `source` are not copied.
 
-    Raises `WorkspaceError` if `source` is larger than `most_bytes`, contains too many files and folders, or cannot be
+    Raises `WorkspaceError` if `source` is larger than `most_bytes`, has too many files and folders, or cannot be
     copied.
     """
     if not source.is_relative_to(root):
@@ -153,7 +151,7 @@ def copy_folder(
 
 
 def check_links(folder: Path, root: Path) -> None:
-    """Raise `WorkspaceError` for the first link below `folder` that points outside `root` or is circular."""
+    """Raise `WorkspaceError` if a link below `folder` leads out of `root` or is circular."""
     for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
             place = Path(parent, name)
@@ -163,9 +161,9 @@ def check_links(folder: Path, root: Path) -> None:
 
 
 class _Copying:
-    """One copy operation, with limits because a few links between folders could fill any disk.
+    """A copy in progress. It has limits, because a few links between folders could fill any disk.
 
-    Folders and files are opened relative to their parent and never through a link, because an agent may still be
+    Files and folders are opened relative to their parent and never through a link, because an agent may still be
     changing the original.
     """
 
@@ -180,7 +178,7 @@ class _Copying:
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
         """Copy the folder `source` into the folder `target`.
 
-        `opened` is the file descriptor of `source`, and `inside` lists the original folders that contain its contents.
+        `opened` is the file descriptor of `source`, and `inside` lists the original folders that it is in.
         """
         with os.scandir(opened) as entries:
             for entry in entries:
@@ -191,7 +189,7 @@ class _Copying:
         target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy one entry of an open folder, following a link. An entry that changes while it is copied is left out."""
+        """Copy one entry of an open folder, following links. It is left out if it changes meanwhile."""
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -204,9 +202,9 @@ class _Copying:
             self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the target of a link in place of the link. A broken link is copied as it is.
+        """Copy the target of a link. A broken link is copied as it is.
 
-        A link that points outside the root, is circular, or exceeds the limit on links to folders is left out.
+        Links out of the root, circular links, and links beyond the limit are left out.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -228,10 +226,10 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy a file or folder that is not a link. Anything else is left out, and so are unreadable files.
+        """Copy a file or folder. Everything else is left out, and so are files that cannot be read.
 
-        `real` is the file or folder in the open folder `parent`, `place` is its path in messages (a link to it, if
-        there is one), and `copied` is the path of the copy.
+        `real` is the name in the open folder `parent`, `place` is its path in messages (or that of the link to it), and
+        `copied` is the path of the copy.
         """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
@@ -244,7 +242,7 @@ class _Copying:
             self._left_out(place, "is neither a file nor a folder")
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy a folder and its contents. The folder is left out if it is nested too deeply or cannot be opened."""
+        """Copy a folder and its contents. It is left out if it is nested too deeply or cannot be opened."""
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
             return
@@ -260,7 +258,7 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
-        """Copy a file with its mode and times. Data appended to it during the copy is not included.
+        """Copy a file with its mode and times, but not the data appended meanwhile.
 
         Raises `WorkspaceError` if the size limit is exceeded.
         """
@@ -276,7 +274,7 @@ class _Copying:
             os.utime(target.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def _count_bytes(self, size: int) -> None:
-        """Add the size of a file to the total. Raises `WorkspaceError` if the total exceeds `workspace_max_bytes`."""
+        """Add the size of a file. Raises `WorkspaceError` if the total exceeds `workspace_max_bytes`."""
         self._bytes += size
         if self._bytes > self._most_bytes:
             raise WorkspaceError(
@@ -285,7 +283,7 @@ class _Copying:
             )
 
     def _count_entry(self) -> None:
-        """Count a file or folder. Raises `WorkspaceError` if there are too many of them."""
+        """Count a file or folder. Raises `WorkspaceError` if there are too many."""
         self._entries += 1
         if self._entries > MOST_ENTRIES:
             raise WorkspaceError(
@@ -295,7 +293,7 @@ class _Copying:
 
 
 def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
-    """Return why a link inside the folders `inside` cannot be followed, or None if it can."""
+    """Return the reason why a link cannot be followed from inside the folders `inside`, or None if it can."""
     try:
         target = resolve_links(link)
     except OSError:
@@ -309,10 +307,7 @@ def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str 
 
 
 def _refuse(place: Path, why: str) -> None:
-    """Raise `WorkspaceError` for a file or folder that cannot be copied.
-
-    This is the default handler for such entries.
-    """
+    """Raise `WorkspaceError` for a file or folder that cannot be copied. This is the default handler."""
     raise WorkspaceError(
         f"{printable_path(place)} {why} and cannot be copied; remove it, or replace it with an ordinary file or folder"
     )

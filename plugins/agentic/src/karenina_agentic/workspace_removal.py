@@ -1,9 +1,9 @@
-"""Removal of workspace folders, both those of this process and those left behind by killed runs.
+"""Remove workspace folders, including those that killed runs left behind.
 
-Each process lists the folders it creates in a file in the user's state folder, and holds a lock on that file until it
-ends. A later run removes only folders on such lists, which no agent, workspace or journal can write to. The path,
-device and inode must match the list, the name must have the format used by Karenina, and the folder must be below the
-later run's workspace root.
+Each process keeps a list of the folders that it creates, in a locked file in the user's state folder. Agents,
+workspaces and journals cannot write to these lists, and a later run removes only what is on them. The path, device and
+inode must still match, the name must be one that a run creates, and the folder must be below the workspace root of the
+later run.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from karenina_toolkit.files.state_folder import (
 
 
 class FolderReplaced(OSError):
-    """Raised when there is now a different file or folder at the path of a folder that was created."""
+    """Raised when something else is at the path where a folder was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
     """A folder created by this process or a killed one, identified by its device and inode.
 
-    Other programs cannot use links or files to redirect its removal: only the folder that was created is removed, and
-    only at the path where it was created.
+    Only this folder is ever removed, and only from the path where it was created, so other programs cannot redirect the
+    removal with links or files.
     """
 
     path: Path
@@ -64,14 +64,15 @@ class CreatedFolder:
 
     @classmethod
     def _identify(cls, path: Path) -> Self:
-        """Return the folder that is currently at `path`. Raises `OSError` if nothing is there."""
+        """Identify the folder that is at `path` now. Raises `OSError` if nothing is there."""
         status = path.lstat()
         return cls(path, status.st_dev, status.st_ino)
 
     def remove(self) -> None:
-        """Remove the folder and its contents without following links. Does nothing if the folder does not exist.
+        """Remove the folder and its contents, without following links.
 
-        Raises `FolderReplaced` if a link or another folder is at its path, and `OSError` if the removal fails.
+        Does nothing if it no longer exists. Raises `FolderReplaced` if a link or another folder is in its place, and
+        `OSError` if it cannot be removed.
         """
         with suppress(FileNotFoundError):
             parent = os.open(self.path.parent, FOLDER & ~os.O_NOFOLLOW)
@@ -81,7 +82,7 @@ class CreatedFolder:
                 os.close(parent)
 
     def _remove_from(self, parent: int) -> None:
-        """Remove the folder from its open parent. Raises `FolderReplaced` if anything else is at its path."""
+        """Remove the folder from its open parent. Raises `FolderReplaced` if something else is in its place."""
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
@@ -99,8 +100,7 @@ class CreatedFolder:
 def _empty(folder: int) -> None:
     """Remove the contents of an open folder.
 
-    Nested folders are moved up before they are emptied, so that neither the paths nor the recursion grow with the
-    depth.
+    Nested folders are moved up before they are emptied, so that deep nesting is no problem.
     """
     while names := _unlock_and_list(folder):
         for name in names:
@@ -120,14 +120,14 @@ def _empty(folder: int) -> None:
 
 
 def _unlock_and_list(folder: int) -> list[str]:
-    """Return the names in an open folder, after making the folder readable and writable for its owner."""
+    """List the names in an open folder. Makes it readable and writable for its owner first."""
     os.fchmod(folder, stat.S_IRWXU)
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries]
 
 
 def _is_folder(name: str, folder: int) -> bool:
-    """Return whether `name` in an open folder is itself a folder. A link to a folder does not count."""
+    """Check if `name` in an open folder is a folder. Links to folders do not count."""
     return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
@@ -142,16 +142,16 @@ def _folder_of_lists() -> Path:
 
 
 class CleanupList:
-    """The list of folders that this process created and must remove. The list is stored in a file."""
+    """The folders that this process has created and must remove, listed in a file."""
 
     def __init__(self) -> None:
         self._reset()
         os.register_at_fork(after_in_child=self._reset_in_child)
 
     def add(self, folder: CreatedFolder) -> None:
-        """Add a folder to the list. If the file cannot be written, log a warning, but only the first time.
+        """Add a folder to the list. Warns once if the file cannot be written.
 
-        A folder that is not listed remains if the process is killed.
+        A folder that is not listed will remain if the process is killed.
         """
         with self._lock:
             self._paths.add(folder.path)
@@ -165,7 +165,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Remove a deleted folder from the list, if it is there. If the list is then empty, delete the file."""
+        """Take a deleted folder off the list. The file is deleted with the last folder."""
         with self._lock:
             if folder.path not in self._paths:
                 return
@@ -186,13 +186,13 @@ class CleanupList:
         self._warned = False
 
     def _reset_in_child(self) -> None:
-        """Empty the list of a forked process without touching its parent's file and lock."""
+        """Empty the list in a forked process, without touching the file and lock of the parent."""
         if self._handle is not None:
             os.close(self._handle)  # the lock stays with the parent
         self._reset()
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        """Append a line to the file, creating the file first if needed. If that fails, log a warning, but only once."""
+        """Append a line to the file, creating it if needed. Warns once if that fails."""
         try:
             if self._handle is None:
                 self._open()
@@ -206,9 +206,9 @@ class CleanupList:
                 )
 
     def _open(self) -> None:
-        """Create the file and lock it before other processes can read it.
+        """Create the file, and lock it before other processes can read it.
 
-        Raises `OSError` or `UserStateError` on failure.
+        Raises `OSError` or `UserStateError` if that fails.
         """
         folder = _folder_of_lists()
         make_own_folder(folder)
@@ -238,7 +238,7 @@ CLEANUP_LIST: Final = CleanupList()
 
 
 def remove_orphans(root: Path) -> None:
-    """Remove the folders below `root` that killed processes listed and left behind. `root` must be a resolved path.
+    """Remove the folders below `root` that killed processes left behind. `root` must be resolved.
 
     Logs a warning for each folder that cannot be removed.
     """
@@ -260,7 +260,7 @@ def remove_orphans(root: Path) -> None:
 
 
 def _clean_up_list(file: Path, root: Path) -> None:
-    """Remove the folders below `root` that are on a killed process's list, and delete the list if no entries remain.
+    """Remove the folders below `root` on the list of a killed process, and the list once it is empty.
 
     Does nothing if the process is still running. Raises `OSError` if the list cannot be read or trusted.
     """
@@ -284,7 +284,7 @@ def _clean_up_list(file: Path, root: Path) -> None:
 
 
 def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return the entries for folders that were not removed. Invalid or incomplete lines are ignored."""
+    """Read the entries of folders that were not removed. Invalid or incomplete lines are ignored."""
     entries: dict[str, dict[str, Any]] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -299,10 +299,10 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
-    """Remove a killed run's folder if it is below `root`. Returns whether its entry can be deleted.
+    """Remove a folder of a killed run if it is below `root`. Returns True if its entry can go.
 
-    The entry is kept if the folder is elsewhere, is on another machine, has a name that no run uses, or cannot be
-    removed. If something else is at its path, nothing is removed, and the entry can be deleted.
+    The entry is kept if the folder is elsewhere or on another machine, has a name that no run uses, or cannot be
+    removed. If something else is in its place, that is not removed, but the entry can go.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node() or not is_created_name(path.name):

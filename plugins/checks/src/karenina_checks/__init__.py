@@ -1,4 +1,7 @@
-"""Stages 5 and 6, in which a judge checks the answer before it is parsed. Entry points refer to `plugin`."""
+"""The stages for slots 5 and 6, in which a judge checks the answer before it is parsed.
+
+The entry points refer to `plugin`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages for slots 5 and 6, which detect answers that abstain or say too little to fill in the template."""
+"""The stages for slots 5 and 6, which detect answers that abstain or say too little."""
 
 from __future__ import annotations
 
@@ -49,11 +49,10 @@ _FINDINGS: Final = (
 
 
 class AbstentionCheck(JudgeCheck):
-    """The check for answers that abstain. They get the outcome ABSTAINED and are not parsed.
+    """Detects answers that abstain. Their outcome is ABSTAINED, and they are not parsed.
 
-    Hedged, partial and approximate answers do not abstain. A response without text does not refuse anything, so it is
-    not sent to the judge, and the check is negative. An answer that was stopped by the provider counts as an
-    abstention, without a call to the judge.
+    Hedged, partial and approximate answers do not abstain. The judge is not asked about responses without text, which
+    do not abstain, and answers that the provider stopped, which do.
     """
 
     name = "AbstentionCheck"
@@ -72,7 +71,7 @@ class AbstentionCheck(JudgeCheck):
     )
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `abstention_enabled` is true, in every evaluation mode."""
+        """Include the stage if `abstention_enabled` is true. This is possible in every evaluation mode."""
         return config.section(ChecksSettings).abstention_enabled or Skip("abstention_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
@@ -80,7 +79,7 @@ class AbstentionCheck(JudgeCheck):
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Return the judge's verdict.
+        """Ask the judge if the answer abstains.
 
         The judge is not called if the provider stopped the answer or there is no text.
         """
@@ -89,7 +88,7 @@ class AbstentionCheck(JudgeCheck):
         return await super().detect(context)
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question and the response. Without the question, the judge could not recognize an evasion."""
+        """Return the question and the response. The judge needs the question to recognize an evasion."""
         return abstention_request(context.question.question, response)
 
     def veto_reason(self, detection: Detection) -> str:
@@ -100,10 +99,11 @@ class AbstentionCheck(JudgeCheck):
 
 
 class SufficiencyCheck(JudgeCheck):
-    """The check for answers that cannot fill in their template. They get the outcome INSUFFICIENT and are not parsed.
+    """Detects answers that say too little to fill their template.
 
-    `sufficiency_detected` is True if the answer *is* sufficient. A response without text is insufficient, without a
-    call to the judge. The check skips templates that have no fields for a judge (those that read only the trace).
+    Their outcome is INSUFFICIENT, and they are not parsed. Note that `sufficiency_detected` is True if the answer *is*
+    sufficient. Responses without text are insufficient without asking the judge. The check is skipped for templates
+    that have no fields for a judge.
     """
 
     name = "SufficiencyCheck"
@@ -122,11 +122,11 @@ class SufficiencyCheck(JudgeCheck):
     )
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `sufficiency_enabled` is true. This slot does not exist in the `rubric_only` mode."""
+        """Include the stage if `sufficiency_enabled` is true. There is no such slot in the `rubric_only` mode."""
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the check for answers that failed in an earlier stage, and for templates that need no judge."""
+        """Skip the check if an earlier stage failed the answer or the template needs no judge."""
         not_failed = skip_if_failed(context, *_FINDINGS)
         if not not_failed:
             return not_failed
@@ -139,7 +139,7 @@ class SufficiencyCheck(JudgeCheck):
         return not detected
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question, the schema sent to the template's judge, and the response."""
+        """Return the question, the schema for the template's judge, and the response."""
         schema = context.get_artifact(Keys.ANSWER_CLASS).judge_schema()
         return sufficiency_request(context.question.question, schema, response)
 

@@ -1,4 +1,7 @@
-"""Deep judgment: values and scores that are based on excerpts and reasoning. Entry points refer to `plugin`."""
+"""Deep judgment, which bases values and scores on excerpts and reasoning.
+
+The entry points refer to `plugin`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stages of this distribution, its evaluator for LLM traits, and a search tool."""
+    """The stages of deep judgment, its evaluator for LLM traits, and a search tool."""
 
     karenina_parse_template = offer("karenina_deep_judgment.parse_template:DeepJudgmentParseTemplate")
     karenina_deep_judgment_auto_fail = offer("karenina_deep_judgment.auto_fail:DeepJudgmentAutoFail")
@@ -23,7 +26,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """Provide the evaluator that scores LLM traits from excerpts and reasoning."""
+        """Return the evaluator that scores LLM traits from excerpts and reasoning."""
         from karenina_deep_judgment.trait_evaluator import DeepJudgmentTraitEvaluator
 
         return [DeepJudgmentTraitEvaluator()]

@@ -1,4 +1,4 @@
-"""Stages 10 and 12, which fail values and scores that lack a supporting excerpt."""
+"""The stages for slots 10 and 12, which fail values and scores without supporting excerpts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ logger = logging.getLogger("karenina")
 
 
 class DeepJudgmentAutoFail(AutoFailStage):
-    """The stage for slot 10, which fails an answer if an attribute lacks excerpts, unless the model abstained.
+    """Fails an answer if there are no excerpts for an attribute, unless the model abstained.
 
-    The stage runs after the embedding check, which could otherwise reverse the failure.
+    This comes after the embedding check, which could otherwise undo the failure.
     """
 
     name = "DeepJudgmentAutoFail"
@@ -44,10 +44,10 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped, or None if an attribute lacks excerpts.
+        """Return the reason for skipping the stage, or None if an attribute lacks excerpts.
 
-        The stage is skipped if deep judgment was not performed, no excerpts were requested, no attribute lacks
-        excerpts, the fields are undecided, or the model abstained.
+        The stage is skipped if deep judgment was not performed or used no excerpts, if every attribute has excerpts, if
+        the fields are undecided, or if the model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
@@ -60,7 +60,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return a message that names the attributes without excerpts and states the number of retries."""
+        """Name the attributes without excerpts and the number of retries."""
         missing = context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) or []
         retries = context.find_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) or 0
         return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
@@ -72,10 +72,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
 
 
 def _fields_are_undecided(context: VerificationContext) -> bool:
-    """Return whether the fields were compared without reaching a decision.
-
-    Returns False if nothing was compared.
-    """
+    """Check if the fields were compared, but without a decision."""
     try:
         return context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is None
     except MissingArtifact:  # nothing was compared
@@ -83,7 +80,7 @@ def _fields_are_undecided(context: VerificationContext) -> bool:
 
 
 class DeepJudgmentRubricAutoFail(AutoFailStage):
-    """The stage for slot 12, which fails an answer if a rubric trait lacks excerpts, unless the model abstained."""
+    """Fails an answer if there are no excerpts for a rubric trait, unless the model abstained."""
 
     name = "DeepJudgmentRubricAutoFail"
     optional = frozenset(
@@ -101,7 +98,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if deep judgment of rubrics is on.
 
-        Raises `ConfigError` if the search tool is unknown, or if trait settings are invalid or not supported.
+        Raises `ConfigError` if the search tool is unknown, or if the settings of a trait are invalid or not supported.
         """
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
@@ -113,9 +110,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return the search tool as a need if traits use it but it is unavailable.
+        """Return a need for the search tool if traits use it but it is unavailable.
 
-        Logs a warning for traits and questions in `deep_judgment_rubric_config` that are not part of this run.
+        Logs a warning for traits and questions in `deep_judgment_rubric_config` that are not in this run.
         """
         _warn_about_unknown_names(config, questions)
         if any(needs_search(config, question) for question in questions):
@@ -123,9 +120,10 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped, or None if a trait lacks excerpts.
+        """Return the reason for skipping the stage, or None if a trait lacks excerpts.
 
-        The stage is skipped if there was no deep judgment, no scored trait lacks excerpts, or the model abstained.
+        The stage is skipped if there was no deep judgment, if all scored traits have excerpts, or if the model
+        abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"
@@ -134,7 +132,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return a message that names the traits without excerpts and states the number of retries for each."""
+        """Name the traits without excerpts, each with its number of retries."""
         metadata = context.find_artifact(Keys.TRAIT_METADATA) or {}
         missing = [
             f"{name} (retries: {metadata.get(name, {}).get('excerpt_retry_count', 0)})"
@@ -144,7 +142,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
 
 def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Return why no score lacks excerpts: either all scores have excerpts, or not every trait was scored."""
+    """Explain why no score lacks excerpts. Either all have some, or some traits were not scored."""
     unscored = [
         name for name, facts in (metadata or {}).items() if SCORED not in facts.get("stages_completed", (SCORED,))
     ]
@@ -156,7 +154,7 @@ def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
 
 
 def _warn_about_unknown_names(config: VerificationConfig, questions: Sequence[Question]) -> None:
-    """Log a warning for traits and questions in `deep_judgment_rubric_config` that are not part of this run."""
+    """Warn about traits and questions in `deep_judgment_rubric_config` that are not in this run."""
     wishes = settings_of(config).deep_judgment_rubric_config
     if wishes is None:
         return

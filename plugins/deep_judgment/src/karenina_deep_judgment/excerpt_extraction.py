@@ -1,4 +1,4 @@
-"""Excerpt extraction: the judge quotes the response, each quotation is checked, and rejected ones are retried."""
+"""Excerpt extraction: the judge quotes the response, and quotations that are not in it are retried."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _SHOWN: Final = 300
 
 @dataclass(slots=True)
 class ExtractedExcerpts:
-    """The excerpts found for each item.
+    """The excerpts for each item.
 
-    `found` contains every item. Each excerpt has the keys `text`, `quoted`, `confidence`, `similarity_score`, `start`,
-    `end` and `match`: `text` is the passage from `start` to `end` in the text shown to the judge, and `quoted` is what
-    the judge wrote. `rejected` contains the quotations that were not found, as `text` and `problem`. `calls` is the
-    number of model calls, and `retries` is the number of requests that were repeated because quotations were rejected.
+    `found` has an entry for every item, which may be empty. The `text` of an excerpt is the passage from `start` to
+    `end` in the text shown to the judge; `quoted` is what the judge wrote. The other keys are `confidence`,
+    `similarity_score` and `match`. `rejected` contains the quotations that were not found, with the keys `text` and
+    `problem`. `calls` is the number of model calls, and `retries` the number of requests that were repeated because
+    quotations were rejected.
     """
 
     found: dict[str, list[dict[str, Any]]]
@@ -43,11 +44,10 @@ class ExtractedExcerpts:
 async def extract_excerpts(
     context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
 ) -> ExtractedExcerpts:
-    """Return excerpts from `text` for each item in `items`, which maps names to descriptions.
+    """Ask the judge for excerpts from `text` about each item in `items`, which maps names to descriptions.
 
-    An item is retried, at most `limits.retries` times, only if the judge quoted something for it and none of the
-    quotations is in the text; an empty list is a valid reply. Raises `StructuredError` or `PortError` if the judge
-    fails.
+    An item is retried, up to `limits.retries` times, if none of its quotations is in the text. An empty list is a valid
+    reply and is not retried. Raises `StructuredError` or `PortError` if the judge fails.
     """
     quoted = ExtractedExcerpts({name: [] for name in items})
     searched = SearchableText(text, exact_facts=limits.exact_facts)
@@ -77,9 +77,9 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add each quotation for one item to `quoted`, either as found or as rejected.
+    """Add the quotations about one item to `quoted`, as found or rejected.
 
-    Returns the problems with the rejected quotations. Repeated quotations, and those beyond the limit, are dropped.
+    Returns the problems with those rejected. Repeated quotations and those beyond the limit are dropped.
     """
     accepted, problems = quoted.found[name], []
     for quotation in quotations:
@@ -107,9 +107,9 @@ def _sort_quotes(
 
 
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
-    """Return a message for the judge that explains why a quotation was rejected.
+    """Explain to the judge why a quotation was rejected.
 
-    The message includes the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
+    Includes the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
@@ -123,9 +123,9 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    """Return the JSON Schema for the excerpts of each item.
+    """Build the JSON Schema for the excerpts of all items.
 
-    The schema allows far more excerpts than `most`, so that few replies are invalid.
+    It allows far more excerpts than `most`, so that replies are rarely invalid.
     """
     excerpt = object_schema(
         {

@@ -1,7 +1,7 @@
-"""Search for a judge's excerpt in the quoted text, either verbatim or with small changes.
+"""Find the excerpts of a judge in the text, verbatim or with small changes.
 
-The text and the excerpt are folded first (`karenina_toolkit.folding`), because judges often replace hyphens, quotation
-marks and spaces with similar characters. The returned positions refer to the original text.
+The text and the excerpt are folded first (see `karenina_toolkit.folding`), because judges often replace hyphens,
+quotation marks and spaces with similar characters. Positions always refer to the original text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FACT: Final = lazy_pattern(
 
 
 def extract_facts(text: str) -> list[str]:
-    """Return the signed numbers and the negations in a string, in order. "doesn't" counts as "not"."""
+    """Return the signed numbers and negations in a text, in order. "doesn't" counts as "not"."""
     return ["not" if match["short"] else match[0].replace("\u2212", "-") for match in _FACT.finditer(text.casefold())]
 
 
@@ -53,9 +53,9 @@ MatchKind = Literal["exact", "spacing", "changed"]
 MissKind = Literal["empty", "altered", "reordered", "invented"]
 
 SHORTEST_CHANGED: Final = 16
-"""Excerpts with fewer characters must be exact, because one change makes another word ("BRCA1", "BRCA2")."""
+"""Shorter excerpts must be exact, because a single change makes another word ("BRCA1", "BRCA2")."""
 LONGEST_CHANGED: Final = 2000
-"""Excerpts with more characters must be exact, because a fuzzy search would take too long."""
+"""Longer excerpts must be exact, because a fuzzy search would take too long."""
 
 _WORD: Final = lazy_pattern(r"\w+")
 _TOKEN: Final = lazy_pattern(r"\S+")
@@ -65,10 +65,10 @@ _BLANKS: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u20
 """All white space characters except the space."""
 _QUOTES: Final = ('"', "'", "`")
 _WIDE_GAPS: Final = ("   ", "\t\t", "\n\n\n", "\n  ")
-"""Wide white space, which can keep the alignment of characters from finding a passage."""
+"""Wide gaps of white space, which can prevent the alignment from finding a passage."""
 _AROUND: Final = 50
 _SAME_WORDS: Final = 0.75
-"""The lowest share of common words at which a passage counts as the source of an excerpt."""
+"""The lowest share of common words for a passage to count as the source of an excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class Miss:
     """The reason why an excerpt was not found.
 
     `kind` is "empty" if the excerpt has no words, "altered" if its numbers or negations differ from the text,
-    "reordered" if its words are in a different order, or "invented". `closest` is the most similar passage, or None if
-    no passage has a word in common with the excerpt.
+    "reordered" if its words are in a different order, and "invented" otherwise. `closest` is the most similar passage,
+    or None if there is none with a word in common.
     """
 
     kind: MissKind
@@ -100,15 +100,15 @@ class Miss:
 
 
 def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
-    """Return the position of `excerpt` in `text`, or None if it is not found. See `SearchableText.find`."""
+    """Find `excerpt` in `text`. Returns None if it is not there. See `SearchableText.find`."""
     return SearchableText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 
 class SearchableText:
-    """A text that is prepared once and can then be searched for several excerpts.
+    """A text to search for several excerpts. It is prepared only once.
 
-    With `exact_facts`, a passage does not match if its numbers or negations differ from those in the excerpt, because
-    two sentences that differ by a single digit consist of almost the same characters.
+    With `exact_facts`, numbers and negations must be the same in the excerpt and in the text. Two sentences that differ
+    in a single digit would otherwise look almost identical.
     """
 
     def __init__(self, text: str, *, exact_facts: bool = True) -> None:
@@ -118,13 +118,13 @@ class SearchableText:
         self.exact_facts = exact_facts
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
-        """Return the position of the excerpt in the original text, or None if it is not found.
+        """Find an excerpt in the original text. Returns None if it is not there.
 
-        Whitespace and quotation marks around the excerpt are ignored. Only whole words match: "8" does not match
-        "1985". A changed excerpt matches if its similarity is at least `threshold` and its words are in the same order
-        as in the text, because "A inhibits B" is not a quotation from "B inhibits A". The similarity is twice the
-        number of characters that the two have in common in the same order, divided by the total number of characters in
-        both, ignoring case and the width of whitespace.
+        Whitespace and quotation marks around the excerpt are ignored, and only whole words match: "8" does not match
+        "1985". An excerpt with changes matches if its similarity is at least `threshold` and its words are in the same
+        order as in the text, because "A inhibits B" does not quote "B inhibits A". The similarity is twice the number
+        of characters in common, in the same order, divided by the total number of characters in both. Case and the
+        width of whitespace do not matter.
         """
         match = self._find(fold(excerpt).strip(), threshold)
         if match is None or self._folded is self.text:
@@ -134,7 +134,7 @@ class SearchableText:
         return Match(start, end, match.similarity, "spacing" if match.kind == "exact" and not is_copy else match.kind)
 
     def _find(self, excerpt: str, threshold: float) -> Match | None:
-        """Return the position of a folded excerpt in the folded text, or None. Exact matches take precedence."""
+        """Find a folded excerpt in the folded text, or return None. Exact matches come first."""
         bare = _without_quotes(excerpt)
         match = self._find_exact(excerpt) or (self._find_exact(bare) if bare != excerpt else None)
         if match is not None or not bare:
@@ -147,7 +147,7 @@ class SearchableText:
         return self._find_normalized(excerpt, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
-        """Return the reason why `find` did not find an excerpt with this threshold."""
+        """Explain why `find` did not find an excerpt with this threshold."""
         quote = _without_quotes(fold(excerpt).strip())
         words = _split_words(quote)
         if not words:
@@ -167,7 +167,7 @@ class SearchableText:
     # ---- exact
 
     def _find_exact(self, excerpt: str) -> Match | None:
-        """Return the first exact match in the folded text that does not cut a word, or None."""
+        """Find the first exact match in the folded text that does not cut a word, or return None."""
         at = _find_words(excerpt, self._folded)
         return Match(at, at + len(excerpt), 1.0, "exact") if at >= 0 else None
 
@@ -177,10 +177,10 @@ class SearchableText:
         return _normalize_spaces(self._folded)
 
     def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
-        """Search the text with normalized whitespace, and return the position in the folded text, or None.
+        """Search the text with normalized whitespace. Returns a position in the folded text, or None.
 
-        Case-folding a long text is the slowest step here. It is therefore done only for excerpts that the character
-        alignment, which tolerates some difference in case, cannot find.
+        Folding the case of a long text is slow, so that is done only if the alignment, which tolerates some differences
+        in case, finds nothing.
         """
         for cased in (excerpt, excerpt.upper(), excerpt.lower()):
             at = _find_words(cased, self._normalized)
@@ -198,13 +198,13 @@ class SearchableText:
         )
 
     def _find_ignoring_case(self, excerpt: str) -> Match | None:
-        """Return the position of the excerpt, ignoring case and the width of whitespace, or None if it is not found."""
+        """Find an excerpt, ignoring case and the width of whitespace, or return None."""
         folded, text = _ignore_case(excerpt), _ignore_case(self._folded)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
     def _original_span(self, evened: str, start: int, end: int) -> tuple[int, int]:
-        """Convert a span in the normalized text `evened` to a span in the folded text, by counting words."""
+        """Convert a span of the normalized text `evened` to the folded text, by counting words."""
         first = evened.count(" ", 0, start)
         last = first + evened.count(" ", start, end)
         tokens = islice(_TOKEN.finditer(self._folded), first, last + 1)
@@ -217,8 +217,9 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
-        """Return the match at or near a span, or None if it is not similar enough or its words are in a
-        different order.
+        """Return the match at or near a span, or None if it differs too much.
+
+        It differs too much if the similarity is below the threshold or if the words are in another order.
         """
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)
@@ -230,7 +231,7 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(excerpt, match) else None
 
     def _best_match_near(self, excerpt: str, start: int, end: int) -> Match:
-        """Return the match at a span, extended or cut to whole words if that makes it more similar to the excerpt."""
+        """Return the match at a span, adjusted to whole words if that makes it more similar."""
         folded = _ignore_case(excerpt)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:
@@ -244,10 +245,10 @@ class SearchableText:
         return best
 
     def _match_with_same_facts(self, excerpt: str, match: Match) -> Match:
-        """Return `match` if it has the same numbers and negations as the excerpt.
+        """Return `match`, or a similar passage nearby with the same numbers and negations as the excerpt.
 
-        Otherwise return the most similar passage nearby that has them or, if there is none, a match with the similarity
-        -1. An alignment is as long as the excerpt, so a word at either end can be missing or superfluous.
+        If there is none, the match returned has a similarity of -1. Passages nearby are tried because an alignment can
+        be off by a word at either end.
         """
         facts, folded = extract_facts(excerpt), _ignore_case(excerpt)
         if extract_facts(self._folded[match.start : match.end]) == facts:
@@ -264,15 +265,15 @@ class SearchableText:
         return best
 
     def _word_bounds_near(self, at: int) -> list[int]:
-        """Return the starts and ends of the words near a position, including the position itself."""
+        """Return the starts and ends of words near a position, and the position itself."""
         around = max(0, at - _AROUND)
         words = _WORD.finditer(self._folded, around, min(len(self._folded), at + _AROUND))
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, excerpt: str, match: Match) -> bool:
-        """Return whether the excerpt's words are in the same order in the passage and the text around it.
+        """Check if the excerpt's words are in the same order in and around the passage.
 
-        An excerpt of at least 40 words may have one misplaced word.
+        In excerpts of 40 words or more, one word may be misplaced.
         """
         from rapidfuzz.distance import LCSseq
 
@@ -287,8 +288,9 @@ class SearchableText:
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """Return the span of `len(words)` words that shares the most words with the excerpt, or None if no span
-        does.
+        """Find the `len(words)` consecutive words of the text that share the most words with the excerpt.
+
+        Returns None if no word is shared.
         """
         tokens = list(_WORD.finditer(self._folded))
         counts, held = Counter(words), Counter[str]()
@@ -307,14 +309,14 @@ class SearchableText:
 
 
 def _reordering_threshold(count: int) -> int:
-    """Return how many words must be misplaced before an excerpt of `count` words counts as reordered."""
+    """Return how many misplaced words make an excerpt of `count` words count as reordered."""
     return 1 if count < 40 else 2
 
 
 def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """Return the span of the text that is most similar to the excerpt, or None if no span reaches the threshold.
+    """Find the span of the text that is most similar to the excerpt.
 
-    If the excerpt is longer than the text, the span is the whole text.
+    Returns None if no span reaches the threshold, and the whole text if the excerpt is longer.
     """
     from rapidfuzz import fuzz
 
@@ -326,16 +328,14 @@ def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
 
 
 def _similarity(one: str, other: str) -> float:
-    """Return the similarity of two strings from 0 to 1, based on the characters they have in common in the same
-    order.
-    """
+    """Compute the similarity of two strings, from 0 to 1, from the characters they share in the same order."""
     from rapidfuzz import fuzz
 
     return fuzz.ratio(one, other) / 100
 
 
 def _find_words(excerpt: str, text: str) -> int:
-    """Return the first position where `excerpt` occurs in `text` without cutting a word or number, or -1."""
+    """Find the first place where `excerpt` occurs in `text` without cutting a word or number, or return -1."""
     if not excerpt:
         return -1
     at = text.find(excerpt)
@@ -348,21 +348,20 @@ def _find_words(excerpt: str, text: str) -> int:
 
 
 def _splits_word(text: str, at: int) -> bool:
-    """Return whether `at` is inside a word or number.
+    """Check if `at` is inside a word or number.
 
-    Always returns False in a script without case, such as Chinese, because many of these scripts have no spaces between
-    words.
+    This is never so in scripts without case, such as Chinese, because many of them have no spaces between words.
     """
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
 
 def _spaced_script(character: str) -> bool:
-    """Return whether a character is a digit or a letter with case. Scripts without case often have no spaces."""
+    """Check if a character is a digit or has a case. Scripts without case often have no spaces."""
     return character.isdigit() or character.lower() != character.upper()
 
 
 def _word_bounds(text: str, at: int) -> tuple[int, int]:
-    """Return the start and end of the word at position `at`, or `at` twice if there is no word."""
+    """Return the start and end of the word at `at`, or `at` twice if there is none."""
     start = end = at
     while start > 0 and _spaced_script(text[start - 1]):
         start -= 1
@@ -372,14 +371,14 @@ def _word_bounds(text: str, at: int) -> tuple[int, int]:
 
 
 def _last_word(text: str, start: int, end: int) -> int:
-    """Return the end of the last word in a span, or `start` if the span has no word."""
+    """Return the end of the last word in a span, or `start` if it has none."""
     while end > start and not text[end - 1].isalnum():
         end -= 1
     return end
 
 
 def _without_quotes(excerpt: str) -> str:
-    """Return the excerpt without the quotation marks around it, if it starts and ends with the same mark."""
+    """Remove the quotation marks around an excerpt, if both are the same."""
     if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
         return excerpt[1:-1].strip()
     return excerpt
@@ -388,7 +387,7 @@ def _without_quotes(excerpt: str) -> str:
 def _normalize_spaces(text: str) -> str:
     """Replace all whitespace between words with a single space.
 
-    The text is not split into words, because thousands of small strings would cost more than the search.
+    This does not split the text, because thousands of small strings would cost more than the search.
     """
     for blank in _BLANKS:
         if blank in text:

@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_search_tools() -> Sequence[SearchTool]:
-    """Provide search tools, which check the claims in an answer. A configuration selects a tool by name."""
+    """Return search tools, which check the claims in an answer. Configurations select them by name."""

@@ -1,4 +1,4 @@
-"""DeepJudgmentParseTemplate, slot 7: extracts excerpts, then reasoning, then the filled template."""
+"""The stage for slot 7, which extracts excerpts, then reasoning, then the filled template."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Progress:
-    """The results for an item so far, which are recorded even if a later step fails."""
+    """What is known about an item so far. It is recorded even if a later step fails."""
 
     excerpts: dict[str, list[dict[str, Any]]] | None = None
     missing: list[str] | None = None
@@ -48,14 +48,15 @@ class _Progress:
 
 
 class DeepJudgmentParseTemplate(ParsingStage):
-    """The stage that fills templates in several calls to the judge.
+    """Fills templates in several calls to the judge.
 
-    The calls return excerpts from the response for each attribute, optionally the hallucination risk of the excerpts,
-    then the reasoning about each attribute, and finally the filled template. Every excerpt is checked against the text
-    shown to the judge. An attribute without excerpts is listed in `attributes_without_excerpts`, whatever its value.
-    There can be no excerpt for a value that means "not mentioned", so for templates with such values, leave deep
-    judgment off or use the `reasoning_only` mode, which needs no excerpts. Fields for reasons (`reasoning`,
-    `..._explanation`) need no excerpts. Deep judgment is not performed if the template needs no judge.
+    The judge first quotes excerpts for each attribute, then reasons about the attributes, and finally fills the
+    template. It can also assess the hallucination risk of the excerpts. Excerpts are checked against the text shown to
+    the judge, and attributes without any are listed in `attributes_without_excerpts`.
+
+    No excerpt can support a value that means "not mentioned". For templates with such values, leave deep judgment off
+    or use the mode `reasoning_only`, which needs no excerpts. Fields for reasons (`reasoning`, `..._explanation`) need
+    no excerpts either. Deep judgment is not performed if the template needs no judge.
     """
 
     name = "DeepJudgmentParseTemplate"
@@ -95,15 +96,15 @@ class DeepJudgmentParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return the search tool as a need if excerpts are to be searched for but the tool is unavailable."""
+        """Return a need for the search tool if excerpts are to be searched for but it is unavailable."""
         return find_service_needs(config, "deep_judgment_search_tool") if _uses_search(config) else []
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Record that deep judgment was not performed, because the template needs no judge."""
+        """Record that deep judgment was not performed because the template needs no judge."""
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps and return the filled template. If a step fails, the results of earlier steps are recorded."""
+        """Run all steps and return the filled template. Earlier results are kept if a step fails."""
         progress = _Progress()
         try:
             answer = await self._run_steps(context, bound, text, progress)
@@ -116,9 +117,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
     async def _run_steps(
         self, context: VerificationContext, bound: BoundTemplate, text: str, progress: _Progress
     ) -> BaseAnswer:
-        """Run the steps that the mode requires, recording them in `progress`, and return the filled template.
+        """Run the steps of the mode and return the filled template. Results go into `progress`.
 
-        Raises `StructuredError` or `PortError` if the judge fails at a step.
+        Raises `StructuredError` or `PortError` if the judge fails.
         """
         settings = settings_of(context.config)
         schema = bound.judge_schema()
@@ -146,8 +147,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
         settings: DeepJudgmentSettings,
         progress: _Progress,
     ) -> None:
-        """Add the excerpts for each attribute to `progress`, with their risks if `deep_judgment_search_enabled`
-        is set.
+        """Add the excerpts for each attribute to `progress`.
+
+        Their risks are added too if `deep_judgment_search_enabled` is set.
         """
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,
@@ -187,15 +189,15 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
 
 def _uses_search(config: VerificationConfig) -> bool:
-    """Return whether the excerpts for template attributes are searched for."""
+    """Check if the excerpts for template attributes are searched for."""
     settings = settings_of(config)
     return settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled
 
 
 def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields that the judge reasons about, with their descriptions and hints.
+    """Describe the fields that the judge reasons about. The descriptions include hints.
 
-    Fields for reasons are omitted, unless the template has no other fields.
+    Fields for reasons are left out, unless the template has no other fields.
     """
     fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
     values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields
@@ -206,5 +208,5 @@ def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) ->
 
 
 def _reasons_schema(items: Mapping[str, str]) -> dict[str, Any]:
-    """Return the JSON Schema for one string of at most 2000 characters for each item."""
+    """Build the JSON Schema for one string per item, of at most 2000 characters."""
     return object_schema({name: {"type": "string", "maxLength": 2000} for name in items})

@@ -1,6 +1,6 @@
-"""Search tools, and the hallucination risk of excerpts, which a judge assesses based on search results.
+"""Search tools, and the hallucination risks that a judge derives from their results.
 
-Plugins offer search tools. This module selects, checks and calls them, and contains the `tavily` tool.
+Plugins provide the search tools. This module finds, checks and calls them, and contains the tool `tavily`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def search_tools(plugins: Plugins) -> list[SearchTool]:
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
-    """Return the search tool named `name`. Its results are recorded and replayed like model replies.
+    """Find a search tool by name. Its results are recorded and replayed like the replies of models.
 
-    Raises `LookupError` if no plugin offers the tool.
+    Raises `LookupError` if there is no such tool.
     """
     for tool in search_tools(context.plugins):
         if tool.name == name:
@@ -50,9 +50,9 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError` if no plugin offers the search tool selected by the setting named `setting`.
+    """Check the search tool in the setting named `setting`. Functions passed in Python are always accepted.
 
-    A function passed in Python is always accepted.
+    Raises `ConfigError` if there is no such tool.
     """
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
@@ -68,9 +68,9 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool selected by the setting named `setting` is unavailable.
+    """Return a need if the search tool in the setting named `setting` is unavailable.
 
-    Returns an empty list otherwise, even if no plugin offers the tool. Makes no request.
+    Makes no request. Returns nothing if no plugin provides the tool at all.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -79,7 +79,7 @@ def find_service_needs(config: VerificationConfig, setting: str) -> list[Service
 
 
 def warn_about_unused_search_settings(config: VerificationConfig) -> None:
-    """Log a warning for each search setting that has no effect in this configuration."""
+    """Warn about each search setting that has no effect in this configuration."""
     if not config.has("deep_judgment_search_enabled"):
         return
     settings = settings_of(config)
@@ -108,12 +108,12 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
 
 
 def _warn(name: str, why: str) -> None:
-    """Log a warning saying that the setting `name` has no effect, and why."""
+    """Warn that the setting `name` has no effect, and say why."""
     logger.warning("%s has no effect because %s", name, why)
 
 
 def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
-    """Return the tool name in a setting, or None if the setting is a function."""
+    """Return the name of the tool in a setting, or None if it is a function."""
     chosen: str | SearchFunction = getattr(settings_of(config), setting)
     return chosen if isinstance(chosen, str) else None
 
@@ -124,7 +124,7 @@ def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
 
 
 def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Return a version of the tool whose results are recorded and replayed like model replies."""
+    """Wrap a tool so that its results are recorded and replayed like the replies of models."""
 
     class Kept:
         name: ClassVar[str] = tool.name
@@ -142,14 +142,17 @@ RESULTS: Final = 5
 
 
 class TavilySearch:
-    """A search tool that sends excerpts from answers to api.tavily.com, with the API key in TAVILY_API_KEY."""
+    """A search tool that sends excerpts from answers to api.tavily.com.
+
+    The API key is read from TAVILY_API_KEY.
+    """
 
     name: ClassVar[str] = "tavily"
 
     def unavailable(self) -> str | None:
-        """Return why the tool cannot be used, or None if it can.
+        """Return the reason why the tool cannot be used, such as a missing package or key.
 
-        It cannot be used if its client is not installed or the key is not set.
+        Returns None if it can be used.
         """
         if find_spec("tavily") is None:
             return f"the Tavily client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
@@ -158,7 +161,7 @@ class TavilySearch:
         return None
 
     async def search(self, query: str) -> str:
-        """Return the titles, texts and URLs of the first five results, or a sentence saying that there are none.
+        """Return the titles, texts and URLs of the first five results, or say that there are none.
 
         Queries are cut to 400 characters.
         """
@@ -174,17 +177,16 @@ class TavilySearch:
 
 RISKS: Final = ("none", "low", "medium", "high")
 LONGEST: Final = 8000
-"""Maximum number of characters of search results that the judge sees for one excerpt."""
+"""The maximum number of characters of search results shown to the judge for one excerpt."""
 
 Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt, and add the results and the risk to the excerpt. Returns the number of model calls.
+    """Search for each excerpt and add the results and the risk to it. Returns the number of model calls.
 
-    `chosen` is the name of a search tool, or a function. If the search for an excerpt fails, the excerpt gets the
-    reason as `search_error` and no risk. The risk is "medium" if the judge's reply contains none. Raises
-    `StructuredError` or `PortError` if the judge fails.
+    `chosen` is the name of a search tool, or a function. If a search fails, the excerpt gets a `search_error` but no
+    risk. If the judge leaves out a risk, it is "medium". Raises `StructuredError` or `PortError` if the judge fails.
     """
     every = [excerpt for listed in excerpts.values() for excerpt in listed]
     results = await _search_all(context, chosen, [excerpt["text"] for excerpt in every])
@@ -208,7 +210,7 @@ async def assess_risks(context: VerificationContext, chosen: str | SearchFunctio
 
 
 def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the highest risk among several excerpts, or None if no risk was assessed."""
+    """Return the highest risk of several excerpts, or None if none was assessed."""
     risks = [excerpt["hallucination_risk"] for excerpt in excerpts if "hallucination_risk" in excerpt]
     return max(risks, key=RISKS.index, default=None)
 
@@ -216,9 +218,9 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return the search results and None for each query, or an empty string and the error if the search failed.
+    """Search for all queries. Returns the results and None, or an empty string and the error, for each.
 
-    A warning is logged for each search that fails. Equal queries are sent once.
+    Logs a warning for each search that fails. Equal queries are sent once.
     """
 
     def search(query: str) -> Awaitable[str]:
@@ -238,7 +240,7 @@ async def _search_all(
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
-    """Return the JSON Schema for a justification and a risk for each numbered excerpt."""
+    """Build the JSON Schema for the justification and risk of each numbered excerpt."""
     part = object_schema(
         {
             "justification": {"type": "string", "maxLength": 1000},

@@ -1,4 +1,4 @@
-"""Settings of deep judgment, and the settings of a trait, resolved from its own fields and the configuration."""
+"""The settings of deep judgment, in general and for single traits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
 class SearchFunction(BaseModel, defer_build=True):
-    """A search function passed in Python. Only its name is saved, because a function cannot be loaded from a file."""
+    """A search function passed in Python. Files contain only its name, so it cannot be loaded again."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,12 +45,12 @@ class SearchFunction(BaseModel, defer_build=True):
 
 
 def _search(default: object, description: str) -> Any:
-    """Return the field for a search setting, which files cannot contain."""
+    """Define the field of a search setting, which cannot be set in files."""
     return Field(default=default, description=description, json_schema_extra=_NOT_FROM_FILES)
 
 
 def _wrap_function(chosen: object) -> object:
-    """Wrap a function, or any other callable, in a `SearchFunction`. Any other value is returned unchanged."""
+    """Wrap a callable in a `SearchFunction`. Returns any other value unchanged."""
     if not callable(chosen):
         return chosen
     name = getattr(chosen, "__qualname__", type(chosen).__qualname__)
@@ -61,7 +61,10 @@ SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), 
 
 
 class TraitSettings(StrictSettings, defer_build=True):
-    """Settings of one trait in `deep_judgment_rubric_config`. Where a value is None, the general setting applies."""
+    """The settings of one trait in `deep_judgment_rubric_config`.
+
+    Where a value is None, the general setting applies.
+    """
 
     enabled: bool = Field(default=True, description="Score the trait from excerpts and reasoning.")
     excerpt_enabled: bool = Field(default=True, description="Require verbatim excerpts.")
@@ -76,9 +79,10 @@ class TraitSettings(StrictSettings, defer_build=True):
 
 
 class TraitFields(BaseModel, defer_build=True):
-    """Settings of a rubric trait in a benchmark, used if `deep_judgment_rubric_mode` is `use_checkpoint`.
+    """The deep judgment settings of a trait in a benchmark.
 
-    Where a value is None, the number in the configuration applies.
+    They are used if `deep_judgment_rubric_mode` is `use_checkpoint`. Where a value is None, the number in the
+    configuration applies.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -101,10 +105,10 @@ class TraitFields(BaseModel, defer_build=True):
 
 
 class RubricTraitSettings(StrictSettings, defer_build=True):
-    """The value of `deep_judgment_rubric_config`: settings by trait name, for all questions and for single questions.
+    """The value of `deep_judgment_rubric_config`: the settings of traits by name.
 
-    Settings in `question_specific` replace those in `global`. Traits that are in neither are scored without deep
-    judgment. In Python, the attribute for `global` is named `everywhere`.
+    Settings in `question_specific` replace those in `global`. Traits in neither are scored without deep judgment. The
+    Python attribute for `global` is `everywhere`.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -117,7 +121,7 @@ class RubricTraitSettings(StrictSettings, defer_build=True):
     )
 
     def of(self, question_id: str, trait: str) -> TraitSettings | None:
-        """Return the settings of a question's trait, or None if the trait is scored without deep judgment."""
+        """Return the settings of a trait, or None if it is scored without deep judgment."""
         return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
 
 
@@ -191,7 +195,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_mode")
     @classmethod
     def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
-        """Return `mode`. Raises `ValueError` if `mode` is `disabled` although `deep_judgment_enabled` is true."""
+        """Raise `ValueError` if the mode is `disabled` although `deep_judgment_enabled` is true."""
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
                 "deep_judgment_enabled is true, which means deep_judgment_mode full; remove one of the two settings"
@@ -200,7 +204,7 @@ class DeepJudgmentSettings(BaseModel):
 
     @model_validator(mode="after")
     def _enabled_is_full(self) -> Self:
-        """Return the settings, with the mode set to `full` if `deep_judgment_enabled` is true and no mode is set."""
+        """Set the mode to `full` if `deep_judgment_enabled` is true and no mode is set."""
         if self.deep_judgment_enabled and self.deep_judgment_mode == "disabled":
             object.__setattr__(self, "deep_judgment_mode", "full")
         return self
@@ -208,10 +212,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_search_enabled")
     @classmethod
     def _search_needs_excerpts(cls, searches: bool, info: ValidationInfo) -> bool:
-        """Return `searches`.
-
-        Raises `ValueError` if searches are on although the mode is `reasoning_only`, which has no excerpts.
-        """
+        """Raise `ValueError` if searches are on in the mode `reasoning_only`, which has no excerpts."""
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
                 "a search needs excerpts, but deep_judgment_mode is reasoning_only, which has none; set "
@@ -222,7 +223,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_rubric_config")
     @classmethod
     def _only_for_custom(cls, wishes: RubricTraitSettings | None, info: ValidationInfo) -> RubricTraitSettings | None:
-        """Return `wishes`. Raises `ValueError` if they are missing in `custom` mode, or present in another mode."""
+        """Raise `ValueError` if the settings are missing in `custom` mode, or present in another mode."""
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
             raise ValueError(
@@ -237,9 +238,9 @@ class DeepJudgmentSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ExcerptLimits:
-    """Limits on excerpts: the `most` per item, the lowest similarity (`threshold`), and the number of retries.
+    """Limits on excerpts: the `most` per item, the lowest similarity (`threshold`), and the retries.
 
-    With `exact_facts`, numbers and negations must agree with the text.
+    With `exact_facts`, numbers and negations must be the same as in the text.
     """
 
     most: int
@@ -255,7 +256,7 @@ def settings_of(config: VerificationConfig) -> DeepJudgmentSettings:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTraitSettings:
-    """A trait's resolved settings: whether excerpts are required, their limits, and whether they are searched for."""
+    """The settings that apply to a trait: whether it needs excerpts, their limits, and whether to search."""
 
     excerpts: bool
     limits: ExcerptLimits
@@ -265,10 +266,10 @@ class ResolvedTraitSettings:
 def resolve_trait_settings(
     trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings
 ) -> ResolvedTraitSettings | None:
-    """Return the deep judgment settings of a trait, or None if the trait is scored without deep judgment.
+    """Return the settings that apply to a trait, or None if it is scored without deep judgment.
 
-    Deep judgment applies only to LLM traits of kind boolean, score or literal, because a trait that fills a schema has
-    no score to reason about. Raises `ConfigError` if the mode is `use_checkpoint` and the trait's own settings are
+    Deep judgment is only for LLM traits of kind boolean, score or literal, because there is no score to reason about if
+    a trait fills a schema. Raises `ConfigError` if the mode is `use_checkpoint` and the trait's own settings are
     invalid.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
@@ -303,7 +304,7 @@ def resolve_trait_settings(
 
 
 def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
-    """Return the deep judgment settings in a trait's own fields. Raises `ConfigError` if a value is invalid."""
+    """Read the deep judgment settings in a trait's own fields. Raises `ConfigError` if one is invalid."""
     try:
         return TraitFields.model_validate(trait.extra)
     except ValidationError as error:
@@ -312,7 +313,7 @@ def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
 
 
 def check_traits(config: VerificationConfig, question: Question) -> None:
-    """Raise `ConfigError` if a trait has an invalid setting, or combines deep judgment with `include_ground_truth`."""
+    """Raise `ConfigError` if a trait has an invalid setting, or needs both deep judgment and the ground truth."""
     settings = settings_of(config)
     for trait in _traits(question):
         if isinstance(trait, LLMRubricTrait):
@@ -329,7 +330,7 @@ def check_traits(config: VerificationConfig, question: Question) -> None:
 
 
 def _traits(question: Question) -> list[RubricTrait]:
-    """Return the question's static traits followed by its dynamic traits."""
+    """Return the static traits of a question, then the dynamic ones."""
     rubrics = (question.rubric, question.dynamic_rubric)
     return [trait for rubric in rubrics if rubric is not None for trait in rubric.traits]
 
@@ -349,9 +350,9 @@ def _resolve(
     threshold: float | None = None,
     retries: int | None = None,
 ) -> ResolvedTraitSettings:
-    """Return a trait's settings, using the configuration's default where a value is None.
+    """Combine the settings of a trait with the defaults in the configuration.
 
-    A search requires excerpts.
+    A search always requires excerpts.
     """
     limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,

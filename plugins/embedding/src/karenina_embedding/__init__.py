@@ -1,7 +1,7 @@
-"""Stage 9, and embedding models for the `SemanticMatch` primitive. The entry point refers to `plugin`.
+"""The stage for slot 9, and embedding models for the primitive `SemanticMatch`.
 
-Importing this package is cheap: sentence-transformers (installed by the `models` extra) is imported when the first
-model is loaded.
+Importing this package is cheap. sentence-transformers, which the extra `models` installs, is imported when the first
+model is loaded. The entry point refers to `plugin`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stage of this distribution, and the similarity function for `SemanticMatch`."""
+    """The stage for slot 9, and the similarity function for `SemanticMatch`."""
 
     karenina_embedding_check = offer("karenina_embedding.embedding_check:EmbeddingCheck")
 
     @staticmethod
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
-        """Provide the similarity function for `SemanticMatch`. Returns no primitives."""
+        """Set the similarity function for `SemanticMatch`. Returns no primitives."""
         from karenina_embedding.embedder import compute_similarity, load_model
         from karenina_template.templates.primitives.semantic import provide_similarity
 

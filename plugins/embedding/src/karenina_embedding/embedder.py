@@ -1,6 +1,6 @@
-"""Embedding models in memory, and the similarity function for the `SemanticMatch` primitive.
+"""Embedding models, and the similarity function for the primitive `SemanticMatch`.
 
-Each model is loaded once per process and encodes all waiting strings in one batch.
+A model is loaded once per process. It encodes all waiting strings in one batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Vector = tuple[float, ...]
 
 REMEMBERED: Final = 4096
-"""Number of vectors that each model caches; truths recur for every replicate, model and judge."""
+"""The number of vectors that each model caches, because truths recur for replicates, models and judges."""
 
 
 class Encode(Protocol):
@@ -39,7 +39,7 @@ class Encode(Protocol):
 
 
 class _Request:
-    """The strings of one caller and, later, their vectors or the error."""
+    """The strings of one caller, and later their vectors or an error."""
 
     __slots__ = ("error", "texts", "vectors")
 
@@ -50,10 +50,10 @@ class _Request:
 
 
 class Embedder:
-    """An embedding model that can be shared by threads.
+    """An embedding model for use in several threads.
 
-    While one thread is encoding, requests from other threads are queued; the next thread encodes all of them in one
-    call. A request therefore waits for at most two calls, and is not delayed if there are no others.
+    While one thread is encoding, the requests of other threads wait. The next thread then encodes all of them in one
+    call, so that a request waits for at most two calls. It is not delayed if there are no others.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -69,9 +69,9 @@ class Embedder:
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a unit vector for each string, with lone surrogates replaced.
+        """Return a unit vector for each string. Lone surrogates are replaced.
 
-        Raises `RuntimeError` if the model fails for the batch containing the strings.
+        Raises `RuntimeError` if the model fails for the batch with these strings.
         """
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
@@ -85,9 +85,9 @@ class Embedder:
         return request.vectors
 
     def similarity(self, one: str, another: str) -> float:
-        """Return the cosine similarity of two strings, from 0 to 1, rounded to six digits. Negative values become 0.
+        """Compute the cosine similarity of two strings, from 0 to 1, rounded to six digits.
 
-        Models truncate long strings: all-MiniLM-L6-v2 reads the first 256 tokens.
+        Negative values become 0. Models truncate long strings: all-MiniLM-L6-v2 reads the first 256 tokens.
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
@@ -95,7 +95,7 @@ class Embedder:
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:
-        """Encode the strings of all waiting requests. The caller must hold the encode lock."""
+        """Encode the strings of all waiting requests. Hold the encode lock when you call this."""
         with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
@@ -124,10 +124,10 @@ _load_lock = Lock()
 
 
 def get_embedder(name: str) -> Embedder:
-    """Return the model with this name or folder, loading it if this process has not loaded it yet.
+    """Return the model with this name or folder, loading it the first time.
 
-    Loading takes seconds, so call this function in a thread. Raises `ModelUnavailable`, whose message says how to fix
-    the problem, if the model is not available or cannot be loaded.
+    Loading takes seconds, so call this in a thread. Raises `ModelUnavailable` if the model cannot be loaded. The
+    message says how to fix that.
     """
     if name in _by_name:
         return _by_name[name]
@@ -158,10 +158,10 @@ class _Library(Protocol):
 
 
 def _load(name: str, path: Path) -> Embedder:
-    """Load a model from local files without running its code: only safetensors, no pickles or custom Python modules.
+    """Load a model from local files without running its code.
 
-    The library is imported by name, so that type checking works whether or not it is installed. Raises
-    `ModelUnavailable` if the model cannot be loaded.
+    Only safetensors are read, no pickles or custom Python modules. The library is imported by name, so that type
+    checking works without it. Raises `ModelUnavailable` if the model cannot be loaded.
     """
     try:
         library = cast("_Library", import_module("sentence_transformers"))
@@ -189,7 +189,7 @@ def _load(name: str, path: Path) -> Embedder:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Disable the library's progress bars, which would overwrite the run's own."""
+    """Turn off the progress bars of the library, which would overwrite those of the run."""
     bars = sys.modules.get("transformers.utils.logging")
     if bars is None or not bars.is_progress_bar_enabled():
         yield
@@ -202,7 +202,7 @@ def _without_progress_bars() -> Iterator[None]:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which make tokenizers fail, with `?`."""
+    """Replace lone surrogates with `?`, because tokenizers fail for them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -211,18 +211,18 @@ CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model"
 
 
 def compute_similarity(one: str, another: str, model: str | None) -> float:
-    """Return the cosine similarity of two strings, from 0 to 1.
+    """Compute the cosine similarity of two strings, from 0 to 1.
 
-    `model` defaults to the run's `embedding_check_model`. The first call in a process loads the model. Models are never
-    downloaded, so that another person's template cannot start a download. Raises `ModelUnavailable` if the model is not
-    available locally.
+    `model` defaults to the `embedding_check_model` of the run. The first call in a process loads it. Models are never
+    downloaded, so that a template from someone else cannot start a download. Raises `ModelUnavailable` if there is no
+    local copy.
     """
     return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
 
 
 def load_model(model: str | None, config: VerificationConfig) -> None:
-    """Load `model`, which defaults to the `embedding_check_model` of `config`.
+    """Load `model`, by default the `embedding_check_model` of `config`.
 
-    Raises `ModelUnavailable` if the model is not available locally.
+    Raises `ModelUnavailable` if there is no local copy.
     """
     get_embedder(model or config.section(EmbeddingSettings).embedding_check_model)

@@ -1,4 +1,4 @@
-"""EmbeddingCheck, slot 9: decides whether values that differ from the ground truth say the same in other words."""
+"""The stage for slot 9, which checks if values that differ from the truth mean the same."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EMBEDDING_CHECK: Final = PromptTask(
 )
 
 EQUIVALENT: Final = "equivalent"
-"""The verdict's key in the reply: true if both forms give the same answer."""
+"""The key of the verdict in the reply. It is true if both forms give the same answer."""
 
 EQUIVALENCE_SCHEMA: Final = object_schema(
     {
@@ -52,7 +52,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """Return the item's part of the request: the question, and the expected and extracted values as canonical JSON."""
+    """Build the item's part of the request: the question, and both values as canonical JSON."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"

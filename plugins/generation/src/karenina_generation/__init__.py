@@ -1,4 +1,7 @@
-"""The stages for slots 2 to 4, which get the answer and fail invalid conversations. Entry points name `plugin`."""
+"""The stages for slots 2 to 4, which get the answer and fail invalid conversations.
+
+The entry points refer to `plugin`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RecursionLimitAutoFail and TraceValidationAutoFail, slots 3 and 4, which fail conversations without an answer."""
+"""The stages for slots 3 and 4, which fail conversations that have no answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from karenina_toolkit import traces
 
 
 class RecursionLimitAutoFail(AutoFailStage):
-    """The stage that fails the answers of agents that reached their turn limit.
+    """Fails the answers of agents that reached their turn limit.
 
-    Their trace and token usage are kept.
+    The trace and the token usage are kept.
     """
 
     name = "RecursionLimitAutoFail"
@@ -18,14 +18,11 @@ class RecursionLimitAutoFail(AutoFailStage):
     optional = frozenset({Keys.RECURSION_LIMIT_REACHED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped, or None if the turn limit was reached."""
+        """Return the reason for skipping the stage, or None if the turn limit was reached."""
         return None if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else "the turn limit was not reached"
 
     def reason(self, context: VerificationContext) -> str:
-        """Return the reason for the failure.
-
-        Unless the answer is recorded, it names the setting that raises the limit.
-        """
+        """Return the reason for the failure. It names the setting to raise, unless the answer is recorded."""
         reached = "the agent reached its turn limit before it answered"
         if context.answer_is_recorded():
             return reached
@@ -33,10 +30,9 @@ class RecursionLimitAutoFail(AutoFailStage):
 
 
 class TraceValidationAutoFail(AutoFailStage):
-    """The stage that fails conversations with tools if they do not end with an assistant message.
+    """Fails conversations with tools that do not end with a message of the assistant.
 
-    The stage applies to models with MCP servers, unless their answers are recorded, because recorded traces are
-    trusted.
+    This applies to models with MCP servers. Recorded answers are trusted.
     """
 
     name = "TraceValidationAutoFail"
@@ -45,9 +41,9 @@ class TraceValidationAutoFail(AutoFailStage):
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the stage is skipped, or None if it runs.
+        """Return the reason for skipping the stage, or None if it runs.
 
-        It is skipped if there are no MCP servers, the answer is recorded, or the agent already failed.
+        It is skipped if there are no MCP servers, if the answer is recorded, or if the agent has already failed.
         """
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"
@@ -58,7 +54,7 @@ class TraceValidationAutoFail(AutoFailStage):
         return None
 
     def execute(self, context: VerificationContext) -> None:
-        """Validate the trace, and veto the item if the trace does not end with an answer."""
+        """Veto the item if the trace does not end with an answer."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
         verdict = traces.validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)

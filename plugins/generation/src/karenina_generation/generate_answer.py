@@ -1,4 +1,4 @@
-"""GenerateAnswer, slot 2: calls the model under test, with few-shot examples as earlier turns in the conversation."""
+"""The stage for slot 2, which asks the model under test. Examples are sent as earlier turns."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
-    """Return the examples for `question`: its own examples selected by the mode, its external ones, and global ones.
+    """Return the examples to show before a question: its own, its external ones, and the global ones.
 
-    The setting `source` may exclude either the question's examples or the global ones. With the mode "none", there are
-    no examples. An example with the same question is never used, because its answer may be the correct one. Duplicates
-    are sent only once. Raises `ValueError` if the configuration selects an example that the question does not have.
+    The mode selects among the question's own examples; the mode "none" uses no examples at all. `source` may exclude
+    the question's own examples or the global ones. Examples with the same question are never used, because they may
+    contain the correct answer. Duplicates are sent only once. Raises `ValueError` if the configuration selects an
+    example that the question does not have.
     """
     configs = {compose(id): own for id, own in config.question_configs.items()}
     own = configs.get(compose(question.id), QuestionFewShot())
@@ -56,11 +57,11 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the positions of the question's examples that are selected by the mode, except those that are excluded.
+    """Return the positions of the question's examples that the mode selects and the settings do not exclude.
 
-    With "custom", the order is the configured one; with "k-shot", the same examples are drawn for the same seed and
-    question ID, and their order is kept; any other mode selects all. Raises `ValueError` if the settings in `own` name
-    an example that the question does not have.
+    With "custom", they are in the configured order. With "k-shot", the same seed and question ID always draw the same
+    examples, in their original order. Any other mode selects all of them. Raises `ValueError` if `own` names an example
+    that the question does not have.
     """
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
@@ -80,10 +81,9 @@ def _select_examples(question: Question, config: FewShotConfig, own: QuestionFew
 
 
 def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
-    """Yield each example as a user message with the question and an assistant message with the answer.
+    """Yield each example as two messages: the user's question and the assistant's answer.
 
-    Every chat model understands turns, so no special wording is needed to separate the examples from the question, and
-    answers that imitate the examples contain no markers that would have to be removed.
+    Chat models understand turns without special wording, and answers that imitate them contain no markers.
     """
     for example in examples:
         yield Message.user(example.question)
@@ -91,19 +91,18 @@ def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
 
 
 def is_same_question(one: str, other: str) -> bool:
-    """Return whether two questions are equal, ignoring case, spaces and punctuation."""
+    """Compare two questions, ignoring case, spaces and punctuation."""
     return _normalize(one) == _normalize(other)
 
 
 def _normalize(text: str) -> str:
-    """Return only the letters and digits of a text, ignoring case. A text without any is only stripped."""
+    """Reduce a text to its letters and digits, ignoring case. If it has none, it is only stripped."""
     text = compose(text)
     return "".join(ch for ch in compose(text.casefold()) if ch.isalnum()) or text.strip()
 
 
 def _find_example(question: Question, choice: Choice) -> int:
-    """Return the position of the chosen example, which may be chosen by its position, its question or the question's
-    MD5.
+    """Find an example by its position, its question, or the MD5 of its question.
 
     Raises `ValueError` if the question has no such example.
     """
@@ -122,10 +121,10 @@ def _find_example(question: Question, choice: Choice) -> int:
 
 
 GENERATION: Final = PromptTask("generation", "")
-"""The prompt besides the question: the model's system prompt, and the user's `prompt_config`."""
+"""What is sent besides the question: the model's system prompt, and the user's `prompt_config`."""
 
 FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
-"""The prompt with few-shot examples before the question. The examples contain the truths of other questions."""
+"""The prompt with examples before the question. The examples contain the truths of other questions."""
 
 
 _MOST_NAMED: Final = 5
@@ -135,15 +134,16 @@ logger = logging.getLogger("karenina")
 
 
 class GenerateAnswer(Stage):
-    """The stage that sends the question to the answering model, once for all judges.
+    """Sends the question to the answering model, once for all judges.
 
-    Models with MCP servers, agents and recorded conversations use the agent port, and their whole trace is stored. Any
-    other answer is stored unchanged, except that reasoning at its start is separated (`strip_reasoning`) and becomes
-    the result field `reasoning` in the extensions. The result field `notes` names parts of an answer that are not text.
-    A failed call or an empty answer ends the item with MODEL_ERROR; an agent's work up to that point is stored. An
-    empty answer is allowed if the agent has a workspace, which may contain the answer, or MCP servers, because slot 4
-    checks the trace. An answer that was stopped by the provider (a refusal or a content filter) ends with ABSTAINED,
-    either here or in the abstention check.
+    Agents, models with MCP servers, and recorded conversations use the agent port, and their whole trace is stored.
+    Other answers are stored unchanged. With `strip_reasoning`, reasoning at the start of an answer is moved to the
+    result field `reasoning` in the extensions. The field `notes` names parts of the answer that are not text.
+
+    If the call fails or the answer is empty, the item ends with MODEL_ERROR, and what an agent did so far is stored.
+    Empty answers are allowed if the agent has a workspace, where its answer may be, or MCP servers, because slot 4
+    checks the trace. An answer that the provider stopped (a refusal or a content filter) ends with ABSTAINED, either
+    here or in the abstention check.
     """
 
     name = "GenerateAnswer"
@@ -171,9 +171,9 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Raise `ConfigError` if the selected examples include one that a question lacks. Returns no needs.
+        """Check that all selected examples exist. Returns no needs.
 
-        Logs a warning for unknown questions.
+        Raises `ConfigError` if one does not, and logs a warning for unknown questions.
         """
         few_shot = few_shot_settings(config)
         if few_shot is None:
@@ -191,11 +191,10 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Send the question to the model and record the reply. Raises `PortError` if the call fails or the answer is
-        empty.
+        """Ask the model and record its reply. Raises `PortError` if the call fails or the answer is empty.
 
-        Which empty answers are allowed is described in the class. If the provider stopped the answer and no abstention
-        check follows, the item is vetoed.
+        See the class for the empty answers that are allowed. If the provider stopped the answer and no abstention check
+        follows, the item is vetoed.
         """
         model = context.answering_model
         few_shot = few_shot_settings(context.config)
@@ -231,7 +230,7 @@ class GenerateAnswer(Stage):
 
     @staticmethod
     def _record_text(context: VerificationContext, reply: LLMReply) -> None:
-        """Set the artifacts and result fields for a plain reply. With `strip_reasoning`, its reasoning is separated."""
+        """Record a plain reply. With `strip_reasoning`, its reasoning is separated."""
         text, reasoning = reply.text, reply.reasoning
         if context.setting("strip_reasoning"):
             thought, text = traces.split_reasoning(text, cut_off=reply.finish_reason == "length")
@@ -249,10 +248,7 @@ class GenerateAnswer(Stage):
 
     @staticmethod
     def _record_trace(context: VerificationContext, reply: AgentReply) -> None:
-        """Set the artifacts and result fields for a conversation.
-
-        With `strip_reasoning`, its reasoning is separated.
-        """
+        """Record a conversation. With `strip_reasoning`, its reasoning is separated."""
         trace: list[Message] = list(reply.trace)
         if context.setting("strip_reasoning"):
             trace = traces.separate_reasoning(trace, cut_off=reply.finish_reason == "length")
@@ -268,7 +264,7 @@ class GenerateAnswer(Stage):
 
 
 def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) -> None:
-    """Log a warning for question IDs in `few_shot_config` that are not in this run. Only the first few are named."""
+    """Warn about question IDs in `few_shot_config` that are not in this run. Names only the first few."""
     if unknown:
         shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(
@@ -280,19 +276,19 @@ def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) 
 
 
 def _record_end(context: VerificationContext, reason: FinishReason) -> None:
-    """Record whether the answer was cut off at the token limit, and whether the provider stopped it."""
+    """Record if the answer was cut off at the token limit or stopped by the provider."""
     context.set_artifact(Keys.RESPONSE_TRUNCATED, reason == "length")
     context.set_artifact(Keys.RESPONSE_REFUSED, reason == "content_filter")
 
 
 def _has_no_answer(reply: AgentReply) -> bool:
-    """Return whether an agent finished without an answer although nothing stopped it."""
+    """Check if an agent finished without an answer although nothing stopped it."""
     stopped = reply.limit_reached or reply.finish_reason in _STOPPED
     return not stopped and ends_empty(reply.trace)
 
 
 def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
-    """Return why an agent's answer is empty: the notes in its last message or, without notes, that it is empty."""
+    """Explain why an agent's answer is empty, using the notes in its last message if there are any."""
     notes = reply.trace[-1].notes if reply.trace else ()
     return "; ".join(notes) or f"the answer from {context.answering_model.display_string} is empty"
 
@@ -300,7 +296,7 @@ def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:
     """Return the text of the agent's last message, or None if the trace does not end in an answer.
 
-    It is empty if the provider's content filter removed the text.
+    It is empty if the content filter of the provider removed the text.
     """
     last = traces.final_ai_message(trace)
     if last is None and finish_reason == "content_filter" and trace:

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def _expand_short_form(mode: object) -> object:
-    """Return `k-shot` for the short form `k`, and any other value unchanged."""
+    """Replace the short form `k` by `k-shot`. Returns any other value unchanged."""
     return "k-shot" if mode == "k" else mode
 
 
 Mode = Annotated[Literal["none", "all", "k-shot", "custom"], BeforeValidator(_expand_short_form)]
 Choice = Annotated[int, Field(ge=0)] | str
-"""A reference to one of a question's examples: its position (from 0), its question, or the MD5 of its question."""
+"""How to refer to an example of a question: by position (from 0), by its question, or by the MD5 of it."""
 
 
 class QuestionFewShot(StrictSettings, defer_build=True):
-    """The few-shot settings for one question, where they differ from those for all questions."""
+    """The few-shot settings of one question, where they differ from the general ones."""
 
     mode: Mode | Literal["inherit"] = Field(
         default="inherit", description="The mode for this question; inherit uses the mode for all questions."
@@ -38,11 +38,11 @@ class QuestionFewShot(StrictSettings, defer_build=True):
 
 
 class FewShotConfig(StrictSettings, defer_build=True):
-    """The value of `few_shot_config`: the examples that are shown to a model before a question.
+    """The value of `few_shot_config`: which examples to show to a model before a question.
 
-    Both the old and the new names from the reference project are accepted (`global_mode` is also `pool_mode`, and so
-    on), and `mode`, `k` and `external_examples` are short forms. The `custom` mode uses the examples selected by
-    `question_configs`, and none for other questions.
+    Both the old and the new names of the reference project are accepted (`global_mode` is also `pool_mode`, and so on).
+    `mode`, `k` and `external_examples` are short forms. With the mode `custom`, only the examples selected in
+    `question_configs` are used.
     """
 
     enabled: bool = Field(default=True, description="Use examples.")
@@ -88,6 +88,6 @@ class GenerationSettings(BaseModel):
 
 
 def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
-    """Return the few-shot configuration, or None if no examples are used."""
+    """Return the few-shot settings, or None if no examples are used."""
     few_shot = config.section(GenerationSettings).few_shot_config
     return few_shot if few_shot is not None and few_shot.enabled and few_shot.source != "disabled" else None

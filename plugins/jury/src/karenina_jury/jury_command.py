@@ -1,4 +1,4 @@
-"""`karenina jury`: print how the judges in a jury voted in a run."""
+"""The command `karenina jury`, which prints how the judges of a jury voted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
 
 
 def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
-    """Yield the label and text of each fact. "Not judged" and facts about escalation appear only if they apply."""
+    """Yield the label and text of each fact. Leaves out "not judged" and escalation where they do not apply."""
     yield (
         "Answers",
         f"{statistics.answers:,} of {in_one_line(statistics.answering)}, judged by {in_one_line(statistics.jury)}",
@@ -72,9 +72,9 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _long(rate: Rate, what: str) -> str:
-    """Return a rate with its confidence interval and counts, for example "80.0%, 95% CI [...]: 8 of 10 answers".
+    """Format a rate with its confidence interval and counts: "80.0%, 95% CI [...]: 8 of 10 answers".
 
-    For a rate without a value, this is "none of 0 answers".
+    A rate without a value is "none of 0 answers".
     """
     if rate.value is None or rate.low is None or rate.high is None:
         return f"none of 0 {what}{undecided_text(rate)}"
@@ -86,13 +86,13 @@ def _long(rate: Rate, what: str) -> str:
 
 
 def _cells(rate: Rate) -> list[str]:
-    """Return the table cells for a rate: its value with any undecided answers, and its interval ("-" if unknown)."""
+    """Return the table cells of a rate: the value with any undecided answers, and the interval ("-" if unknown)."""
     bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
     return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
 
 
 def _short(rate: Rate) -> str:
-    """Return a rate and its denominator, without the confidence interval."""
+    """Format a rate with its denominator, without the confidence interval."""
     return f"{percent(rate.value)} of {rate.out_of:,}"
 
 

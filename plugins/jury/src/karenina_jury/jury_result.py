@@ -1,6 +1,6 @@
-"""Jury results, which are made from the judges' results, and statistics on them.
+"""The results of juries, and statistics about them.
 
-The statistics are the pass rates of the jury and of each judge, their agreement, and what escalation saved.
+The statistics are pass rates, the agreement of the judges, and what escalation saved.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ EXTENSION: Final = "karenina-jury"
 
 
 class JudgeVote(BaseModel, defer_build=True):
-    """The vote of one judge in a jury.
+    """The vote of one judge.
 
-    `verdict` is the judge's own verdict, or None if the judge failed or is undecided. `decides` is True if the judge
-    was asked after the vote. `calls`, `input_tokens` and `output_tokens` state what this judge used for this answer.
+    `verdict` is None if the judge failed or is undecided. `decides` is True if the judge was asked after the vote.
+    `calls`, `input_tokens` and `output_tokens` are what the judge used for this answer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -48,12 +48,12 @@ class JudgeVote(BaseModel, defer_build=True):
 
 
 class JuryRecord(BaseModel, defer_build=True):
-    """The `karenina-jury` extension of a jury result.
+    """How a jury voted on an answer. It is stored in the result as the extension `karenina-jury`.
 
-    The first entries of `judges` are the voting judges. `agreement` maps each field (or the outcome or verdict) to the
-    share of these judges that cast the most frequent vote on it. `escalate_to` is the judge that may be asked after the
-    vote, and `escalated` is the reason for asking it, or None if it was not asked. `undecided` is the reason why the
-    answer has no verdict, or None if it has one.
+    The voting judges come first in `judges`. `agreement` maps each field, or the outcome or verdict, to the share of
+    these judges that gave the most frequent vote. `escalate_to` is the judge that may be asked after the vote, and
+    `escalated` the reason for asking it, or None if it was not asked. `undecided` is the reason why the answer has no
+    verdict, or None if it has one.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -68,12 +68,12 @@ class JuryRecord(BaseModel, defer_build=True):
 
     @property
     def unanimous(self) -> bool:
-        """Whether votes were counted and all voting judges agreed on everything."""
+        """True if votes were counted and all voting judges agreed on everything."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
 
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
-    """Return the record of a jury result, or None if the result is from a single judge or its record is invalid."""
+    """Return the record of a jury, or None if the result comes from a single judge or its record is invalid."""
     record = result.extensions.get(EXTENSION)
     if record is None:
         return None
@@ -84,7 +84,7 @@ def read_record(result: VerificationResult) -> JuryRecord | None:
 
 
 def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
-    """Return the record of a ballot. `decides` is True for the judge asked after the vote."""
+    """Make the record of a ballot. `decides` is True for the judge asked after the vote."""
     result = ballot.result
     used = [part for part in (result.template.usage_metadata or {}).values() if part.get("scope") == "item"]
     return JudgeVote(
@@ -102,11 +102,11 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return `base` with its values replaced by `values`, and with a verdict on them.
+    """Return `base` with the majority's `values`, and a new verdict on them.
 
-    `values` are the majority's values, which no single judge extracted. The verdict is None if they leave it undecided,
-    and False if a regex of the template failed. If comparing them with the ground truth raises an error, the verdict is
-    False and the error is recorded.
+    No single judge extracted exactly these values. The verdict is None if they leave it undecided, and False if a regex
+    of the template failed. If they cannot be compared with the ground truth, the verdict is False and the error is
+    recorded.
     """
     everything = {**(base.template.parsed_llm_response or {}), **values}
     answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
@@ -129,9 +129,9 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
 
 
 def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
-    """Return the outcome for a verdict, or undecided if the verdict is None.
+    """Return the outcome for a verdict. It is undecided if the verdict is None.
 
-    A wrong answer counts as truncated if the response was cut off, otherwise as partial if the score `granular` is
+    A wrong answer counts as truncated if the response was cut off, and otherwise as partial if the score `granular` is
     above 0.
     """
     if verdict is None:
@@ -145,10 +145,10 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
 
 
 class JudgeStatistics(BaseModel, defer_build=True):
-    """The statistics of one judge in a jury, over the answers that it was asked about.
+    """How one judge voted, on the answers that it was asked about.
 
-    `pass_rate` is the rate of the judge's own verdicts. `agrees` is the share of these that equal the jury's verdict,
-    among the answers for which both have a verdict. `decides` is True for the judge that is asked only after the vote.
+    `pass_rate` is based on the judge's own verdicts. `agrees` is the share of answers with the same verdict as the
+    jury's, among those for which both have a verdict. `decides` is True for a judge that is asked only after the vote.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -165,12 +165,12 @@ class JudgeStatistics(BaseModel, defer_build=True):
 
 
 class JuryStatistics(BaseModel, defer_build=True):
-    """The statistics of one jury and answering model.
+    """How one jury voted on the answers of one model.
 
-    `unanimous` is the share of answers on which all voting judges agree. `fields` is this share for each field (or for
-    the outcome or verdict), among the answers with a vote on it. `escalated` is the share of answers for which the
-    judge `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate, from its mean usage, what this judge would
-    have used for the other answers. `saved_usd` is the cost of these calls, or None if unknown.
+    `unanimous` is the share of answers on which all voting judges agree, and `fields` breaks it down by field, or
+    outcome or verdict, for the answers with a vote on it. `escalated` is the share of answers for which the judge
+    `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate what it would have used for the other answers.
+    `saved_usd` is the cost of these calls, or None if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -193,9 +193,9 @@ class JuryStatistics(BaseModel, defer_build=True):
 def describe_juries(
     results: Iterable[VerificationResult], cost_per_call: Mapping[str, float] | None = None
 ) -> list[JuryStatistics]:
-    """Return the statistics of each jury and answering model in the results.
+    """Compute the statistics of each jury and answering model. Single judges are ignored.
 
-    `cost_per_call` maps judge IDs to the mean cost of a call in US dollars. Results from single judges are ignored.
+    `cost_per_call` maps the IDs of judges to the mean cost of a call in US dollars.
     """
     groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
     for result in results:
@@ -207,9 +207,9 @@ def describe_juries(
 
 
 def mean_call_costs(source: Path) -> dict[str, float]:
-    """Return the mean cost of a call in US dollars by model ID, based on the journal of a result file.
+    """Return the mean cost of a call by model ID, in US dollars, from the journal of a result file.
 
-    A model with a call of unknown price is omitted. The result is empty if there is no journal or it cannot be read.
+    Models with a call of unknown price are left out. Without a readable journal, the result is empty.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
@@ -236,10 +236,10 @@ def _describe(
     answers: Sequence[tuple[VerificationResult, JuryRecord]],
     costs: Mapping[str, float],
 ) -> JuryStatistics:
-    """Return the statistics of one jury for the answers of one model.
+    """Compute the statistics of one jury and answering model.
 
-    `costs` maps judge IDs to the mean cost of a call in US dollars. The estimates of what escalation saved are 0 if the
-    judge `escalate_to` was never asked.
+    `costs` maps the IDs of judges to the mean cost of a call in US dollars. The savings are 0 if the judge
+    `escalate_to` was never asked.
     """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
     escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
@@ -274,7 +274,7 @@ def _describe(
 
 
 def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[JudgeStatistics]:
-    """Return the statistics of the judges: first the voting judges, then the one asked after the vote."""
+    """Compute the statistics of the judges. The voting judges come first."""
     votes: dict[tuple[bool, str], list[tuple[VerificationResult, JudgeVote]]] = {}
     for result, record in answers:
         for vote in record.judges:
@@ -286,13 +286,14 @@ def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[Ju
 
 
 def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
-    """Return the sort key that puts the voting judges before the deciding judge."""
+    """Sort key that puts the voting judges before the deciding judge."""
     return entry[0][0]
 
 
 def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
-    """Return the statistics of one judge. `votes` must not be empty. `decides` is true for the judge asked after the
-    vote.
+    """Compute the statistics of one judge.
+
+    `votes` must not be empty. `decides` is true for the judge asked after the vote.
     """
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(

@@ -1,4 +1,4 @@
-"""Juries in reports: a section of the report page, and notes next to the pass rates of runs."""
+"""Juries in reports: a section on the page, and notes next to pass rates."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _PLOT: Final = IntervalPlot("Judge", "Pass rate", "Low", "High")
 
 
 def jury_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return a section with a table for each jury in each run, containing the rates of the jury and its judges.
+    """Return a section with a table of rates for each jury in each run.
 
-    Returns no section if no run has a jury.
+    Returns nothing if no run has a jury.
     """
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
@@ -63,7 +63,7 @@ def _row(name: str, rate: Rate, asked: int, failed: int, agrees: float | None) -
 
 
 def _summary(statistics: JuryStatistics) -> str:
-    """Return one or two sentences saying how often the judges agreed and how often the stronger judge was asked."""
+    """Say how often the judges agreed and how often the stronger judge was asked."""
     text = f"All first judges agreed on {statistics.unanimous.hits:,} of {statistics.answers:,} answers."
     if statistics.escalate_to is not None:
         text += f" {statistics.escalate_to} was asked for {statistics.escalated.hits:,}."
@@ -74,9 +74,9 @@ NAME: Final = "Jury"
 
 
 def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note about each jury in the runs that have a source file.
+    """Return a note about each jury, for runs with a source file.
 
-    If the first result in a file is not from a jury, the rest of the file is not read.
+    Files are read to the end only if their first result comes from a jury.
     """
     notes = []
     for run in runs:
@@ -90,9 +90,9 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _results(run: NotedRun) -> Iterator[VerificationResult]:
-    """Yield the results that the note is about, or none if the first result in the file is not from a jury.
+    """Yield the results for a note, or nothing if the first result in the file is not from a jury.
 
-    These are the results of `run.model`, or all results if it is None. Requires `run.source`.
+    These are the results of `run.model`, or all results if it is None. `run.source` must be set.
     """
     assert run.source is not None
     results = iter(iterate_results(run.source))
@@ -105,7 +105,7 @@ def _results(run: NotedRun) -> Iterator[VerificationResult]:
 
 
 def _text(statistics: JuryStatistics) -> str:
-    """Return the text of a note: the rates of the individual judges, their agreement, and what escalation saved."""
+    """Format a note: the rates of the judges, their agreement, and what escalation saved."""
     alone = ", ".join(f"{judge.judge} {_rate(judge.pass_rate)}" for judge in statistics.judges)
     text = f"{statistics.jury}; alone: {alone}; the first judges agree on {percent(statistics.unanimous.value)}"
     if statistics.escalate_to is None:
@@ -117,6 +117,6 @@ def _text(statistics: JuryStatistics) -> str:
 
 
 def _rate(rate: Rate) -> str:
-    """Return a rate with its denominator and any undecided answers, or "without a verdict" if it has no value."""
+    """Format a rate with its denominator and any undecided answers, or say that there is no verdict."""
     text = "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
     return text + (f" ({undecided_text(rate).removeprefix('; ')})" if rate.undecided else "")

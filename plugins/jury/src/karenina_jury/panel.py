@@ -1,4 +1,4 @@
-"""`JuryPanel`: the judges vote on an answer, and a stronger judge decides if there is no quorum.
+"""Juries, in which judges vote on an answer and a stronger judge decides if there is no quorum.
 
 1. The first judges evaluate the answer concurrently, each as in a separate run.
 2. Their votes are counted: the values of each verified field, or the verdicts (see `votes`).
@@ -7,8 +7,8 @@
   judges cast no vote on verdicts, but their values count like those of other judges.
 4. The result names the jury as its judge and contains every vote (`JuryRecord`).
 
-Calls are made and stored as for single judges. Which calls are made depends only on replies, so a run that is resumed,
-replayed or rescored makes the same calls. The exception is a vote on verdicts, which depends on the ground truth.
+Calls are made and stored as for single judges. They depend only on the replies, so a run that is resumed, replayed or
+rescored makes the same calls. The exception is a vote on verdicts, which depends on the ground truth.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ INTERFACE: Final = "jury"
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
-    """Return the jury of a run.
+    """Create the jury of a run.
 
-    Raises `ConfigError` if the run has no templates, `jury.escalate_to` is not a judge, fewer than two judges vote, or
-    the quorum is not more than half of the voting judges.
+    Raises `ConfigError` if the run has no templates, if `jury.escalate_to` is not a judge, if fewer than two judges
+    vote, or if the quorum is not more than half of them.
     """
     judges = config.core.parsing_models
     ids = [judge.id for judge in judges]
@@ -86,7 +86,7 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
 
 @dataclass(slots=True)
 class _Vote:
-    """The vote on one answer: the judges' ballots, their count, and the template if it was needed."""
+    """The vote on one answer: the ballots, their count, and the template if it was needed."""
 
     asked: list[Ballot]
     count: Count
@@ -94,7 +94,7 @@ class _Vote:
 
 
 class JuryPanel:
-    """A jury: the voting judges, the quorum, and the judge, if any, that decides when there is no quorum."""
+    """Several judges that vote on answers, and perhaps one that decides without a quorum."""
 
     def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
         self._jury = jury
@@ -112,7 +112,7 @@ class JuryPanel:
         )
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Return the jury's result on an answer. The extension `karenina-jury` contains every vote."""
+        """Let the jury judge an answer. The extension `karenina-jury` of the result contains every vote."""
         results = await gather_all(answer.ask(judge) for judge in self._first)
         ballots = [Ballot(judge.id, result) for judge, result in zip(self._first, results, strict=True)]
         vote = self._count(answer, ballots)
@@ -128,9 +128,9 @@ class JuryPanel:
         return result.model_copy(update={"extensions": extensions})
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
-        """Count the ballots by verdict or by field, depending on the configuration.
+        """Count the ballots by verdict or by field, as configured.
 
-        The template is not loaded for a vote on verdicts, or if every judge failed.
+        The template is loaded only for votes on fields, and only if a judge succeeded.
         """
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
@@ -141,7 +141,7 @@ class JuryPanel:
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
 
     def _record(self, vote: _Vote) -> JuryRecord:
-        """Return a record of the vote without ballots, which `evaluate` adds later."""
+        """Make the record of a vote. `evaluate` adds the ballots later."""
         return JuryRecord(
             vote=self._jury.vote,
             quorum=self._quorum,
@@ -151,12 +151,11 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Return the result determined by the vote or by the stronger judge.
+        """Determine the result from the vote, or ask the stronger judge.
 
-        The stronger judge, if there is one, is asked if the vote is undecided or a judge's ballot is missing.
-        Records in `record` why the stronger judge was asked or why there is no verdict, and adds its ballot to
-        `vote.asked`. If no judge can judge the answer, or there is no verdict, the result is that of the first judge,
-        in the latter case marked as not judged.
+        The stronger judge, if there is one, is asked if the vote is undecided or a judge's excerpt is missing. The
+        reason is noted in `record`, and its ballot is added to `vote.asked`. If no judge succeeds, the result is that
+        of the first judge. If there is no verdict, it is also that of the first judge, but marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):
@@ -180,17 +179,14 @@ class JuryPanel:
 
 
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
-    """Return the outcome of an answer without a quorum.
-
-    It is `UNDECIDED` if a judge is undecided and none failed, otherwise `PARSE_ERROR`.
-    """
+    """Return the outcome without a quorum: undecided if a judge is and none failed, or else PARSE_ERROR."""
     outcomes = {ballot.result.outcome for ballot in ballots}
     failed = any(outcome.group == "not_judged" for outcome in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:
-    """Return the fields to vote on: those with a rule or, if no field has a rule, all except reasoning fields.
+    """Return the fields to vote on: those with a rule or, if there are none, all but reasoning fields.
 
     Returns an empty list if `bound` is None.
     """
@@ -203,7 +199,7 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 async def _elected(vote: _Vote) -> VerificationResult:
     """Return the result of the first judge that agrees with the majority on all fields.
 
-    If there is no such judge, the majority's values are returned as a combined result.
+    If there is none, the majority's values are combined in a new result.
     """
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
@@ -215,6 +211,6 @@ async def _elected(vote: _Vote) -> VerificationResult:
 
 
 def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
-    """Return a message saying which judges found no excerpt for which values, or None if no excerpt is missing."""
+    """Say which judges found no excerpt for which values. Returns None if no excerpt is missing."""
     missing = {ballot.judge: ", ".join(ballot.missing_excerpts) for ballot in ballots if ballot.missing_excerpts}
     return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in missing.items()) or None

@@ -1,7 +1,6 @@
-"""Votes of judges: how a jury votes (`Jury`), what each judge found in an answer, and what a quorum agrees on.
+"""The votes of judges, and how they are counted.
 
-Values are compared with each other but never with the ground truth, so that the calls made in a run do not depend on
-the ground truth.
+Values are compared with each other but never with the ground truth, so the calls of a run do not depend on it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 FIELDS: Final = "fields"
-"""The kind of a ballot with extracted values. If a check failed the answer, the kind is the outcome instead."""
+"""The kind of a ballot with extracted values. If a check failed the answer, the outcome is the kind instead."""
 VERDICT: Final = "verdict"
 OUTCOME: Final = "outcome"
 
@@ -72,9 +71,9 @@ class Ballot:
 
     @property
     def kind(self) -> str | None:
-        """What the vote is for: `FIELDS`, or the outcome if a check failed the answer, or None if the judge failed.
+        """What is voted for: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed.
 
-        If the values cannot be compared with the ground truth, the kind is still `FIELDS`.
+        It is still `FIELDS` if the values cannot be compared with the ground truth.
         """
         if self.result.outcome is Outcome.UNDECIDED:
             return FIELDS
@@ -89,18 +88,18 @@ class Ballot:
 
     @property
     def missing_excerpts(self) -> Sequence[str]:
-        """The fields for which the judge found no excerpt. There are none without deep judgment."""
+        """The fields for which the judge found no excerpt. Always empty without deep judgment."""
         judgment = self.result.deep_judgment
         return (judgment.attributes_without_excerpts or ()) if judgment is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The counted votes of a jury.
+    """The result of counting votes.
 
-    `agreement` is the share of judges that cast the most frequent vote, for each field (or for the outcome or the
-    verdict). `values` contains the value of each field that has a quorum, and `agreeing` contains the ballots with all
-    of these values. `undecided` is the reason why there is no quorum, or None if there is one.
+    `agreement` maps each field, or the outcome or verdict, to the share of judges with the most frequent vote. `values`
+    contains the fields that have a quorum, and `agreeing` the ballots with all of these values. `undecided` is the
+    reason why there is no quorum, or None if there is one.
     """
 
     agreement: Mapping[str, float]
@@ -110,10 +109,10 @@ class Count:
 
 
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
-    """Count the votes on the value of each field. Failed judges cast no vote, but count in every denominator.
+    """Count the votes on the value of each field. Failed judges do not vote, but count in the denominator.
 
-    Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if a quorum votes that
-    no check failed it. If any field has no quorum, the count has no values.
+    Judges first vote on whether a check failed the answer, and fields are counted only if a quorum says no. There are
+    no values if any field has no quorum.
     """
     votes = {ballot.judge: ballot.kind for ballot in ballots if ballot.kind is not None}
     kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
@@ -141,7 +140,7 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
     """Count the votes on the verdict. At least `quorum` judges must agree.
 
-    Failed or undecided judges cast no vote, but count in the denominator.
+    Failed or undecided judges do not vote, but count in the denominator.
     """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
@@ -155,8 +154,8 @@ def comparable(value: object) -> Hashable:
     """Return a key that is the same for equivalent values.
 
     Strings are equivalent if they differ only in case, spaces, outer punctuation, or characters that look the same.
-    Lists are equivalent if they differ only in order. Numbers are equivalent if they are equal, but a number is never
-    equivalent to a string or boolean.
+    Lists are equivalent if they differ only in order. Numbers are equivalent if they are equal, but never equivalent to
+    a string or boolean.
     """
     match value:
         case str():
@@ -175,7 +174,7 @@ def comparable(value: object) -> Hashable:
 
 
 def _plain(text: str) -> str:
-    """Return text with case and spacing folded and outer punctuation removed. All-punctuation text is kept."""
+    """Fold case and spacing, and remove outer punctuation unless there is nothing else."""
     words = fold(" ".join(fold(text).casefold().split()))
     return words.strip(" .,;:!?\"'`*()[]«»“”") or words
 
@@ -183,11 +182,11 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one).
+    """Find the most frequent vote. Returns it with its share of all judges.
 
-    If several votes are equally frequent, the first is returned. Without any votes, this is None with a share of 0.
-    `what` names the subject of the vote, and `shown` maps judges to the strings that represent their votes in the
-    reason.
+    The third value says why there is no quorum, or is None if there is one. The first of several equally frequent votes
+    wins. Without any votes, the result is None with a share of 0. `what` names the subject of the vote, and `shown`
+    maps judges to their votes as shown in the reason.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"
@@ -199,10 +198,10 @@ def _winner(
 
 
 def _ballots_for(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:
-    """Return the ballots of the judges whose vote is `winner`. Judges without a vote are omitted."""
+    """Return the ballots with the vote `winner`. Judges without a vote are left out."""
     return [ballot for ballot in ballots if ballot.judge in votes and votes[ballot.judge] == winner]
 
 
 def _shown(ballots: Iterable[Ballot], name: str) -> dict[str, str]:
-    """Return each judge's value for a field as a string, cut to 80 characters."""
+    """Return each judge's value of a field as a string, cut to 80 characters."""
     return {ballot.judge: repr(ballot.values.get(name))[:80] for ballot in ballots}

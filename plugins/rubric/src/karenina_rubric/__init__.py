@@ -1,4 +1,7 @@
-"""Stage 11, and the evaluators for the standard trait kinds. Entry points refer to `plugin`."""
+"""The stage for slot 11, and the evaluators for the standard kinds of traits.
+
+The entry points refer to `plugin`.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,17 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stage of this distribution, and the evaluators for the trait kinds defined by the core."""
+    """The rubric stage, and the evaluators for the kinds of traits that the core defines."""
 
     karenina_rubric_evaluation = offer("karenina_rubric.evaluation:RubricEvaluation")
 
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """Provide the evaluators for LLM, regex, callable and metric traits, all with precedence 0."""
+        """Return the evaluators for LLM, regex, callable and metric traits.
+
+        All of them have precedence 0.
+        """
         from karenina_rubric.computed_traits import CallableTraitEvaluator, RegexTraitEvaluator
         from karenina_rubric.llm_traits import LLMTraitEvaluator
         from karenina_rubric.metric_traits import MetricTraitEvaluator

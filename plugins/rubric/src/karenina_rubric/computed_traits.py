@@ -1,4 +1,4 @@
-"""Evaluators that need no judge. They score an answer by calling a function or searching for a pattern."""
+"""Trait evaluators that need no judge: callable traits and regex traits."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Function = Callable[[str], object]
 
 
 class CallableTraitError(KareninaError, ValueError):
-    """Raised when a callable trait's function is unavailable or not trusted, or returns an invalid score."""
+    """Raised when a callable trait's function cannot be used or returns an invalid score."""
 
 
 class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
-    """The evaluator that calls each callable trait's function, in a thread, with the text of the answer.
+    """Scores callable traits by calling their functions with the text of the answer.
 
-    Functions passed in Python are run, and so are functions specified by import path, because the user installed them.
-    Standard-library functions (`os:system`) could run an answer as a command, so they require trust, as source code
-    does. Source code is run only if the user trusted exactly this code. Pickled functions are never loaded.
+    Functions passed in Python or named by import path are run as they are, because the user installed them. Two kinds
+    of functions run only if the user trusts them: source code, and functions of the standard library, because something
+    like `os:system` could run an answer as a command. Pickled functions are never loaded.
 
-    There is no time limit for functions, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item,
-    but the function continues in its thread.
+    Functions run in a thread. A thread cannot be stopped, so a function keeps running in the background when
+    `item_timeout` or Ctrl-C ends the item.
     """
 
     name: ClassVar[str] = "callable"
@@ -44,9 +44,9 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the score computed by the function.
+        """Call the trait's function and return its score.
 
-        For a literal trait, the score is the position of the returned class.
+        The score of a literal trait is the position of the class that the function returned.
         """
         value = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
         if trait.kind != "literal":
@@ -56,10 +56,11 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
-    """Return the trait's score for `text`: a bool (inverted if the trait says so), a number, or a class name.
+    """Call the trait's function and return its value: a bool, a number, or a class name.
 
-    Raises `CallableTraitError` if the function is unavailable or not trusted, or if the value it returns does not fit
-    the trait's kind. Exceptions raised by the function are not caught.
+    The value of a boolean trait is inverted if the trait says so. Raises `CallableTraitError` if the function is
+    unavailable or not trusted, or if its value does not fit the trait's kind. Exceptions in the function itself are not
+    caught.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -86,11 +87,11 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
 
 
 def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
-    """Return the trait's function: the one passed in Python, the one at its import path, or the one in its source
-    code.
+    """Find the function of a trait.
 
-    The function's module is imported, or the trusted source code executed. Raises `CallableTraitError` if the function
-    is unavailable or not trusted.
+    It is a function passed in Python, a function at an import path, or one defined in source code. Importing the module
+    or running the trusted source code may have side effects. Raises `CallableTraitError` if the function is unavailable
+    or not trusted.
     """
     if trait.given is not None:
         return trait.given
@@ -111,10 +112,10 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
 
 
 def _import_function(path: str, trust: Trust) -> Function:
-    """Return the function at an import path such as `package.module:function`, importing its module.
+    """Import the function at a path such as `package.module:function`.
 
-    Raises `CallableTraitError` if the function cannot be imported, is not callable, or is an untrusted function of the
-    standard library. Exceptions other than `ImportError` and `AttributeError` raised by the module are not caught.
+    Raises `CallableTraitError` if the function cannot be imported or called, or if it is an untrusted function of the
+    standard library. Other exceptions that the module raises while it is imported are not caught.
     """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
@@ -136,7 +137,7 @@ def _import_function(path: str, trust: Trust) -> Function:
 def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
     """Raise `CallableTraitError` if `module` is in the standard library and `path` is not trusted.
 
-    Callers also pass the function's own module, because `package.module:os.system` resolves to the standard library.
+    Check the function's own module as well, because `package.module:os.system` also leads to the standard library.
     """
     if module.partition(".")[0] in sys.stdlib_module_names and not trust.covers(path):
         raise CallableTraitError(
@@ -148,10 +149,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Execute trusted source code, and return the function that it defines. The result is cached.
+    """Run trusted source code and return the function that it defines. The result is cached.
 
-    If the source defines several functions, returns the one called `name`, as the trait, or, failing that, the only
-    public one. Raises `CallableTraitError` if the source fails or the choice is ambiguous.
+    If there are several functions, the one named after the trait is used, or else the only public one. Raises
+    `CallableTraitError` if the source code fails or the choice is ambiguous.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}
@@ -177,9 +178,9 @@ def _compile_source(source: str, name: str) -> Function:
 
 
 class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
-    """The evaluator that searches the answer for each regex trait's pattern.
+    """Scores regex traits by searching the answer for their patterns.
 
-    `karenina_toolkit.patterns` limits the time that a search may take.
+    The time of a search is limited by `karenina_toolkit.patterns`.
     """
 
     name: ClassVar[str] = "regex"
@@ -187,12 +188,12 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     kind = RegexRubricTrait
 
     async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score: whether the pattern is found, inverted if the trait says so."""
+        """Search for the trait's pattern. The result is inverted if the trait says so."""
         return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:
-    """Return whether the trait's pattern is found in `text`, inverted if the trait says so.
+    """Check if the trait's pattern occurs in `text`. The result is inverted if the trait says so.
 
     Raises `PatternTimeout` if the search takes too long.
     """
@@ -202,9 +203,9 @@ def matches(trait: RegexRubricTrait, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def pattern_error(pattern: str) -> str | None:
-    """Return why `pattern` does not compile, or None if it does.
+    """Return the reason why a pattern does not compile, or None if it does.
 
-    Results are cached, because most questions in a benchmark have the same patterns.
+    The result is cached, because the questions of a benchmark often share their patterns.
     """
     try:
         check_pattern(pattern)

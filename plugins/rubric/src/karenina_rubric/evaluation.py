@@ -1,4 +1,4 @@
-"""RubricEvaluation, slot 11: passes each trait to the first evaluator that claims it."""
+"""The stage for slot 11, `RubricEvaluation`, which scores answers on the traits of a rubric."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """The dynamic traits to score, the reasons why the others are skipped, and the error if the judge failed."""
+    """The dynamic traits that apply to an answer, and the reasons for skipping the others.
+
+    `error` is set if the judge failed.
+    """
 
     promoted: tuple[RubricTrait, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
@@ -49,10 +52,10 @@ class Presence:
 
 
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
-    """Ask the judge, in a single call for all traits, which of their concepts are present in `text`.
+    """Ask the judge which of the traits' concepts are present in `text`.
 
-    If the call fails, or the reply is still invalid after one retry, a warning is logged, the result has an error, and
-    no trait is scored or skipped.
+    A single call covers all traits. If it fails, or if the reply is still invalid after one retry, a warning is logged
+    and the result contains only an error.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -78,7 +81,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
-    """Return the JSON Schema of the reply: for each trait name, an object with `reasoning` followed by `present`."""
+    """Build the JSON Schema of the reply: for each trait, an object with `reasoning` and `present`."""
     entry = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},
@@ -89,7 +92,7 @@ def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
 
 
 def _why_skipped(reasoning: str | None) -> str:
-    """Return why a dynamic trait is skipped, including the judge's reasoning if there is any."""
+    """Explain why a dynamic trait is skipped. Includes the judge's reasoning, if any."""
     return f"concept not present: {reasoning}" if reasoning else "concept not present"
 
 
@@ -100,14 +103,13 @@ DISABLED: Final = "disabled"
 
 
 class RubricEvaluation(Stage):
-    """The stage that scores an answer on static traits, and on dynamic traits whose concept is present in the answer.
+    """Scores an answer on its static traits, and on the dynamic traits that apply to it.
 
-    Each trait is offered to the trait evaluators in order and scored by the first one that claims it. Evaluators run
-    concurrently. The stage reads the answer and ignores the template's result. A trait that fails, or that no evaluator
-    claims, gets the score None and an error in `trait_errors`; other traits are not affected. Agentic traits are scored
-    by another stage.
+    Each trait is scored by the first evaluator that claims it. Evaluators run concurrently. They see the answer, but
+    not the result of the template. If a trait fails or no evaluator claims it, its score is None and the error is in
+    `trait_errors`. The other traits are not affected. Agentic traits are scored by another stage.
 
-    RUBRIC_RESULT maps each result field to values by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if deep
+    RUBRIC_RESULT maps each result field to its values by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if deep
     judgment of rubrics is off.
     """
 
@@ -129,9 +131,9 @@ class RubricEvaluation(Stage):
     usage_key = "rubric_evaluation"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if the question has a trait that is not agentic.
+        """Include the stage if the question has at least one trait that is not agentic.
 
-        Raises `ValueError` if a static trait and a dynamic trait have the same name.
+        Raises `ValueError` if a static and a dynamic trait have the same name.
         """
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
@@ -139,21 +141,21 @@ class RubricEvaluation(Stage):
         return Skip("the question has only agentic traits" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether the trait is not agentic.
+        """Return True unless the trait is agentic.
 
-        This includes traits that no evaluator claims, which get an error.
+        Traits that no evaluator claims count too, so that they get an error.
         """
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether any trait needs a judge, either to score it or to decide whether its concept is present."""
+        """Check if a judge is needed, either to score a trait or to decide if a dynamic trait applies."""
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether `before_run` must see the question, because it has a trait whose function is source code, an
-        invalid pattern, or an unusable `include_ground_truth`.
+        """Check if `before_run` has to look at this question.
 
-        If no judge is configured, always returns True.
+        It does if no judge is configured, or if a trait has source code, an invalid pattern, or an
+        `include_ground_truth` that cannot be used.
         """
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
@@ -162,10 +164,10 @@ class RubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Log a warning for untrusted code. Returns no needs.
+        """Check the traits before the run starts, and log a warning for untrusted code. Returns no needs.
 
-        Raises `ValueError` if the pattern of a regex trait does not compile, if `include_ground_truth` is invalid or
-        set although there is no ground truth, or if traits need a judge but none is configured.
+        Raises `ValueError` if a regex pattern does not compile, if `include_ground_truth` is invalid or there is no
+        ground truth to include, or if traits need a judge but none is configured.
         """
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
@@ -197,9 +199,9 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Determine which dynamic traits apply, score them and the static traits, and record the results.
+        """Find out which dynamic traits apply, score all traits, and record the results.
 
-        If the judge cannot decide which dynamic traits apply, each of them gets an error.
+        If the judge cannot tell which dynamic traits apply, each of them gets an error.
         """
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
@@ -220,9 +222,9 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
-        """Set the result fields and artifacts for the scores and for the deep judgment of traits.
+        """Set the result fields and artifacts for the scores and for deep judgment.
 
-        `llm_traits` contains the names of the LLM traits that were to be scored.
+        `llm_traits` contains the names of the LLM traits to be scored.
         """
         deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED
@@ -243,10 +245,9 @@ class RubricEvaluation(Stage):
 
 
 async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
-    """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits.
+    """Score traits with all evaluators concurrently. The results are in the order of the traits.
 
-    A trait that cannot be scored, is not claimed or fails gets an error, and a warning is logged. Nothing is raised in
-    these cases.
+    This does not raise: a trait that fails or that no evaluator claims gets an error, and a warning is logged.
     """
     merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
@@ -286,7 +287,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """Return the scores for one evaluator's traits, and the errors for traits without a score, both by trait name.
+    """Run one evaluator on its traits. Returns the scores and the errors, both by trait name.
 
     If the evaluator raises an exception, all its traits get an error.
     """
@@ -302,7 +303,7 @@ async def _evaluate_share(
 
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
-    """Return a message saying why no evaluator scores a trait, and what to install."""
+    """Explain why no evaluator scores a trait, and what to install."""
     if isinstance(trait, UnknownTrait):
         near = did_you_mean(trait.type, trait_kinds())
         return f"no installed plugin defines traits of type {trait.type!r}; install the plugin that does{near}"
@@ -320,7 +321,7 @@ def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
 
 
 def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
-    """Log a warning for untrusted code before any answer is generated, because such code cannot score the answers."""
+    """Warn about untrusted code before any answers are generated, because it cannot score them."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:
@@ -344,7 +345,7 @@ def _regex_traits(question: Question) -> Iterator[RegexRubricTrait]:
 
 
 def _truth_problem(question: Question) -> str | None:
-    """Return why a trait with `include_ground_truth` cannot be judged, or None if there is no such problem."""
+    """Return the reason why a trait with `include_ground_truth` cannot be judged, or None if it can."""
     for trait in (*_static_traits(question), *_dynamic_traits(question)):
         try:
             without = sees_truth(trait) and not (question.raw_answer or "").strip()
@@ -359,33 +360,33 @@ def _truth_problem(question: Question) -> str | None:
 
 
 def _names_needing_judge(question: Question) -> list[str]:
-    """Return the names of the traits that need a judge. These include all dynamic traits."""
+    """Return the names of the traits that need a judge, including all dynamic traits."""
     judged = [trait.name for trait in _static_traits(question) if isinstance(trait, LLMRubricTrait | MetricRubricTrait)]
     return [*judged, *(trait.name for trait in _dynamic_traits(question))]
 
 
 def _static_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's static traits, except for agentic traits, which are scored by another stage."""
+    """Return the question's static traits without the agentic ones, which another stage scores."""
     return [trait for trait in question.rubric.traits if not _is_agentic(trait)] if question.rubric else []
 
 
 def _dynamic_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's dynamic traits, except for agentic traits, which are scored by another stage."""
+    """Return the question's dynamic traits without the agentic ones, which another stage scores."""
     return (
         [trait for trait in question.dynamic_rubric.traits if not _is_agentic(trait)] if question.dynamic_rubric else []
     )
 
 
 def _is_agentic(trait: RubricTrait) -> bool:
-    """Return whether the trait is agentic and therefore scored by another stage."""
+    """Check if the trait is agentic. Such traits are scored by another stage."""
     return isinstance(trait, AgenticRubricTrait)
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return the trait evaluators of all plugins, by descending precedence, then by name: the order in which traits are
-    offered to them.
+    """Return the trait evaluators of all plugins, in the order in which they are asked.
 
-    Invalid evaluators are omitted. They were already listed as failed when their plugins were loaded.
+    Evaluators with higher precedence come first, then they are sorted by name. Invalid evaluators are left out; loading
+    the plugins has already reported them.
     """
     usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
     return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

@@ -1,7 +1,6 @@
-"""Trait evaluators: the contract between the rubric stage and plugins that score traits.
+"""The interface between the rubric stage and plugins that score traits.
 
-This module also scores traits concurrently, and merges trait scores into the result's fields, which map trait names to
-values.
+This module also runs evaluators concurrently and collects their scores in the fields of the result.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraitScore:
-    """The outcome of scoring one trait.
+    """The score of one trait, or the reason why it has none.
 
-    `score` is None if the trait could not be scored, in which case `error` is the reason. `result_field` names the
-    field that contains scores of this kind, by trait name: a field in the result's rubric section (`llm_trait_scores`,
-    ...), or one of the plugin's own (`tasting_trait_scores`), which becomes an entry in `other_trait_scores`. `fields`
-    contains this trait's values for further result fields (`llm_trait_labels`, `extracted_rubric_excerpts`,
-    `trait_metadata`, ...), which map trait names to values.
+    `score` is None if the trait could not be scored. `error` then says why. `result_field` names the field where the
+    score is stored by trait name: a field of the result's rubric section (such as `llm_trait_scores`), or a field of
+    your own (such as `tasting_trait_scores`), which becomes an entry in `other_trait_scores`. Use `fields` to store
+    further values of this trait in other result fields, such as `llm_trait_labels`, `extracted_rubric_excerpts` or
+    `trait_metadata`.
     """
 
     trait: str
@@ -45,33 +44,33 @@ class TraitScore:
 
 
 class TraitEvaluator(Protocol):
-    """An evaluator for the traits that it claims. A single stateless object is used for all items concurrently.
+    """Scores the traits that it claims.
 
-    Each trait goes to the first evaluator that claims it, in descending order of `precedence`, then in order of `name`.
-    An evaluator gets all the traits that it claimed in a single call, so that it can score them together.
+    Each trait goes to the first evaluator that claims it. Evaluators with a higher `precedence` are asked first, and
+    those with the same precedence in order of `name`. An evaluator gets all its traits in a single call, so that it can
+    score them together. The same object is used for all items at the same time, so it must not keep any state.
     """
 
     name: ClassVar[str]
     precedence: ClassVar[int]
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether this evaluator scores the trait in this configuration.
+        """Return True if this evaluator should score the trait in this configuration.
 
-        `context.config.section` returns the evaluator's settings.
+        Use `context.config.section` to read the evaluator's settings.
         """
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait, in any order.
+        """Score the traits. The scores may be in any order.
 
-        A trait's failure must be returned as the `error` of its score, because an exception fails all traits in the
-        call.
+        If a trait fails, return a score with an `error`. An exception would fail all traits in the call.
         """
 
 
 def find_flaw(evaluator: object) -> str | None:
-    """Return why an object cannot be used as a trait evaluator, and how to fix it.
+    """Explain why an object cannot be used as a trait evaluator, and how to fix it.
 
     Returns None if it can be used.
     """
@@ -94,9 +93,9 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Score all traits concurrently, and return the scores in the same order.
+    """Score all traits concurrently. The scores are in the order of the traits.
 
-    An exception becomes the error of the trait for which it was raised.
+    If `score` raises an exception, it becomes the error of that trait.
     """
 
     async def one(trait: TraitT) -> TraitScore:
@@ -109,9 +108,10 @@ async def score_each(
 
 
 class KindEvaluator(Generic[TraitT]):
-    """The base class for evaluators that score each trait of one `kind` separately. Subclasses define `score`.
+    """Base class for evaluators that score traits of one `kind`, one at a time.
 
-    The traits are scored concurrently. An exception raised by `score` becomes the error of the trait.
+    Subclasses define `score`. Traits are scored concurrently, and an exception in `score` becomes the error of its
+    trait.
     """
 
     name: ClassVar[str]
@@ -126,7 +126,7 @@ class KindEvaluator(Generic[TraitT]):
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait of this kind, in the order of `traits`. Other traits get none."""
+        """Score the traits of this kind. Other traits are ignored."""
 
         async def score(trait: TraitT) -> TraitScore:
             return await self.score(trait, text, context)
@@ -134,7 +134,7 @@ class KindEvaluator(Generic[TraitT]):
         return await score_each([trait for trait in traits if isinstance(trait, self.kind)], self.result_field, score)
 
     async def score(self, trait: TraitT, text: str, context: VerificationContext) -> TraitScore:
-        """Return the score of one trait for the answer `text`. An exception becomes the trait's error."""
+        """Score one trait on the answer `text`. An exception becomes the trait's error."""
         raise NotImplementedError(f"{type(self).__name__} must define score()")
 
 
@@ -148,17 +148,17 @@ _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubr
 
 @dataclass(slots=True)
 class ResultFields:
-    """The result fields collected so far, and the values that do not fit their fields, each by field and trait."""
+    """The result fields collected so far, and the values that did not fit, by field and trait."""
 
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add the outcome of one trait.
+        """Add the score of one trait.
 
-        A score whose `result_field` is not a field of the result becomes an entry in `other_trait_scores`. If a score
-        does not fit its field, only this trait fails. Values in `fields` that do not fit are stored as unfit, and the
-        trait does not fail. A score of None without an error gets an error.
+        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. A score that
+        does not fit its field fails the trait. Values in `fields` that do not fit are kept separately and do no harm. A
+        score of None always gets an error.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -181,21 +181,21 @@ class ResultFields:
             self._put(ERRORS, trait.name, error)
 
     def fail(self, trait: RubricTrait, error: str) -> None:
-        """Add a trait's error. If the result has a field for the trait's kind, also add the score None to it."""
+        """Add the error of a trait. If there is a field for its kind, the score there is None."""
         name = f"{trait.type}_trait_scores"
         if name in TRAIT_SCORES:
             self._put(name, trait.name, None)
         self._put(ERRORS, trait.name, error)
 
     def _put(self, name: str, trait: str, value: object) -> None:
-        """Set a trait's value in the field `name`, replacing any earlier value."""
+        """Set the value of a trait in the field `name`. Replaces any earlier value."""
         self.fields.setdefault(name, {})[trait] = value
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
-    """Return whether the result field `name` accepts `value` for a trait. Unknown fields accept all values.
+    """Check if the result field `name` accepts a trait's value. Unknown fields accept anything.
 
-    Root fields accept no values, because they are not mappings by trait name.
+    Root fields accept nothing, because they do not map trait names to values.
     """
     if name in ROOT_FIELDS:
         return False
@@ -210,9 +210,9 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """A summary of the deep judgment of a rubric.
+    """The summary of a rubric's deep judgment.
 
-    `fields` contains additional result fields that do not come from an evaluator.
+    `fields` contains the result fields that no evaluator sets.
     """
 
     performed: bool
@@ -222,10 +222,11 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Summarize `trait_metadata` and `deep_judgment_rubric_scores`, the fields returned by deep-judgment evaluators.
+    """Summarize the fields that deep-judgment evaluators return.
 
-    If both are missing, deep judgment was not performed. `names` contains the names of the LLM traits. Those in neither
-    field were scored without deep judgment. A trait without a score is not listed as lacking excerpts.
+    These are `trait_metadata` and `deep_judgment_rubric_scores`. If both are missing, deep judgment was not performed.
+    `names` contains the names of the LLM traits; those in neither field were scored without deep judgment. A trait
+    without a score does not count as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}
@@ -253,6 +254,6 @@ def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
 
 
 def _total(metadata: Mapping[str, Mapping[str, Any]], key: str) -> int:
-    """Return the sum of the integers under `key` in the metadata of all traits. Other values are ignored."""
+    """Add up the integers under `key` in the metadata of all traits. Other values are ignored."""
     counts = [facts.get(key) for facts in metadata.values()]
     return sum(count for count in counts if isinstance(count, int))

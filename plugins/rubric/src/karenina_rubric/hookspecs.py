@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
-    """Provide kinds of rubric traits, which benchmarks can then use in the same way as the built-in kinds."""
+    """Return new kinds of rubric traits. Benchmarks can use them like the built-in kinds."""
 
 
 @hookspec
 def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-    """Provide evaluators for rubric traits. Each trait goes to the first evaluator that claims it, by descending
-    precedence.
+    """Return evaluators for rubric traits.
+
+    Each trait is scored by the first evaluator that claims it. Evaluators with a higher precedence are asked first.
     """
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the trait kinds offered by plugins, and list invalid kinds and evaluators as failed."""
+    """Register the trait kinds of plugins. Invalid kinds and evaluators are listed as failed."""
     from karenina_core.data.rubrics import register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 

@@ -1,4 +1,4 @@
-"""`LLMTraitEvaluator`, which has a judge score LLM traits in a single call or in one call per trait; its settings."""
+"""The evaluator for LLM traits, and its settings. A judge scores the traits together or one by one."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Judgement:
 
 
 def trait_schema(trait: LLMRubricTrait) -> Json:
-    """Return the schema of a reply about one trait: an object with `reasoning` followed by `score`."""
+    """Build the schema of a reply about one trait: an object with `reasoning` and `score`."""
     score = score_schema(trait)
     return score.complete(_reasoned_score_schema(score))
 
 
 def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
-    """Return the schema of a reply about several traits. For each trait name, it has an object as in `trait_schema`."""
+    """Build the schema of a reply about several traits, with one object per trait name."""
     scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
     definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
     return with_definitions(
@@ -67,9 +67,9 @@ def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
 
 
 def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
-    """Return the judgement in the part of a reply about one trait, repaired where possible.
+    """Read the judgement of one trait from a reply, repairing it if possible.
 
-    Raises `InvalidReply` if this part does not fit the trait's schema.
+    Raises `InvalidReply` if it does not fit the trait's schema.
     """
     if not isinstance(given, Mapping):
         raise InvalidReply(f"there is no judgement of {trait.name!r}")
@@ -82,7 +82,7 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
 
 
 def _reasoned_score_schema(score: ScoreSchema) -> Json:
-    """Return the schema of an object with `reasoning` followed by `score`."""
+    """Build the schema of an object with `reasoning` and `score`."""
     return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})
 
 
@@ -94,7 +94,7 @@ _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request to a judge: a task about the response `text`. `reference` is None if the judge must not see it."""
+    """A request to a judge about the response `text`. `reference` is None if it must not be shown."""
 
     task: PromptTask
     text: str
@@ -107,23 +107,23 @@ class _Request:
 
 
 def sees_truth(trait: RubricTrait) -> bool:
-    """Return whether the trait's judge sees the reference answer.
+    """Check if the judge of this trait sees the reference answer.
 
-    Raises `ValueError` if the trait's `include_ground_truth` field is invalid.
+    Raises `ValueError` if the trait's `include_ground_truth` is invalid.
     """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
 
 class LLMTraitEvaluator:
-    """The evaluator for LLM traits: yes or no, a number in a range, the position of a class, or a filled schema.
+    """Scores LLM traits: booleans, numbers in a range, classes, and filled schemas.
 
-    The `batch` strategy makes one call for all traits, plus another for all traits with `include_ground_truth`, because
-    the judge of the other traits must not see the reference answer. A trait gets its own call if its part of the reply
-    is missing or invalid. All traits get their own calls if the reply cannot be parsed or the server rejects the
-    request. If the judge cannot be reached, no further calls are made. A call for a single trait is retried once, with
-    the problem of the first reply in the request; after that, only this trait fails.
+    With the `batch` strategy, a single call covers all traits. Traits with `include_ground_truth` get a call of their
+    own, because the judge of the others must not see the reference answer. A trait is judged separately if its part of
+    the reply is missing or invalid, and so are all traits if the reply cannot be parsed or the server rejects the
+    request. A call for a single trait is retried once, and the retry tells the judge what was wrong. If the judge
+    cannot be reached, no further calls are made.
 
-    Further result fields are `llm_trait_labels` (for literal traits) and `llm_trait_reasoning`.
+    The evaluator also sets the result fields `llm_trait_labels` (for literal traits) and `llm_trait_reasoning`.
     """
 
     name: ClassVar[str] = "llm"
@@ -136,7 +136,7 @@ class LLMTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait, in any order. A trait that fails has an error in its score.
+        """Score the traits. The scores are in any order, and those of failed traits have an error.
 
         Raises `PortError` if a call for several traits cannot reach the judge.
         """
@@ -151,10 +151,10 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Return the scores in any order. With the `batch` strategy, a single call is made for all traits first.
+        """Score the traits in a single call with the `batch` strategy, then judge the rest one by one.
 
-        A trait gets its own call if it has no valid score yet. Raises `PortError` if the call for all traits cannot
-        reach the judge, so that no further calls are made.
+        The scores are in any order. Raises `PortError` if the first call cannot reach the judge, so that no further
+        calls are made.
         """
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
@@ -177,10 +177,10 @@ class LLMTraitEvaluator:
         return [*scores.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
-        """Make a single call about all traits, and return the valid scores in the reply by trait name.
+        """Ask about all traits in a single call. Returns the valid scores by trait name.
 
-        A warning is logged for the others; if the reply cannot be parsed, there are no scores. Raises `PortError` if
-        the call fails.
+        Logs a warning for the other traits. Returns no scores if the reply cannot be parsed. Raises `PortError` if the
+        call fails.
         """
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits))
@@ -204,7 +204,7 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Return the score of one trait, using a separate call.
+        """Score one trait in a call of its own.
 
         Raises `StructuredError` or `PortError` if the judge fails.
         """
@@ -217,7 +217,7 @@ class LLMTraitEvaluator:
 
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:
-    """Convert a judgement to a trait score, with its reasoning and, for a literal trait, the class name."""
+    """Convert a judgement to a trait score. Literal traits also get the name of the class."""
     fields: dict[str, object] = {"llm_trait_reasoning": judgement.reasoning}
     if judgement.score.label is not None:
         fields["llm_trait_labels"] = judgement.score.label

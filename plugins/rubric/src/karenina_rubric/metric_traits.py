@@ -1,4 +1,4 @@
-"""`MetricTraitEvaluator`, which computes an answer's precision, recall and other metrics from expected statements."""
+"""The evaluator for metric traits, which computes precision, recall and similar metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """The statements in a confusion matrix: true and false positives and negatives. `tn` is empty in `tp_only`."""
+    """The statements behind a trait's metrics: true and false positives and negatives.
+
+    In the mode `tp_only`, there are no true negatives, and `tn` is empty.
+    """
 
     tp: tuple[str, ...]
     fp: tuple[str, ...]
@@ -30,7 +33,7 @@ class Confusion:
         return {"tp": list(self.tp), "tn": list(self.tn), "fp": list(self.fp), "fn": list(self.fn)}
 
     def metric(self, name: str) -> float:
-        """Return the metric `name`, from 0 to 1. It is 0.0 if its denominator is 0 (an answer without statements)."""
+        """Compute the metric `name`, from 0 to 1. It is 0.0 if the denominator is 0."""
         tp, fp, fn, tn = len(self.tp), len(self.fp), len(self.fn), len(self.tn)
         above, below = {
             "precision": (tp, tp + fp),
@@ -43,14 +46,12 @@ class Confusion:
 
 
 class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
-    """The evaluator that computes metrics from the expected and unwanted statements that the judge finds in the
-    answer.
+    """Scores metric traits by counting the expected and unwanted statements in an answer.
 
-    The judge sees the trait's instructions, which are the ground truth, and replies with their numbers, so the
-    confusion lists contain the author's words. In `tp_only`, the judge also lists other statements in the answer, which
-    are the false positives. In `full_matrix`, the false positives are the unwanted statements made in the answer. With
-    `repeated_extraction`, a repeated statement is counted only once; otherwise, it is counted every time. There is one
-    call per trait.
+    The judge sees numbered statements from the trait, which are the ground truth, and replies with the numbers of those
+    that it finds. In the mode `tp_only`, it also lists the other statements in the answer, which are the false
+    positives. In `full_matrix`, the false positives are the unwanted statements in the answer. With
+    `repeated_extraction`, repeated statements are counted only once. Each trait takes one call.
     """
 
     name: ClassVar[str] = "metric"
@@ -58,7 +59,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
     kind = MetricRubricTrait
 
     async def score(self, trait: MetricRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score, which maps each of its metrics to a value."""
+        """Score the trait. The score maps the names of its metrics to their values."""
         request = metric_request(trait, context.question.question, text)
         asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
         metrics = {name: asked.value.metric(name) for name in trait.metrics}
@@ -67,7 +68,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
-    """Return the JSON Schema of the reply: reasoning, statement numbers and, in `tp_only`, other statements."""
+    """Build the JSON Schema of the reply: reasoning, statement numbers, and other statements in `tp_only`."""
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
@@ -81,10 +82,10 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Return the confusion lists in a judge's reply.
+    """Read the statements found from a judge's reply.
 
     Raises `InvalidReply` if a number is unknown or a list of numbers is null. If the list of other statements is null,
-    it is empty.
+    it counts as empty.
     """
     tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":
@@ -101,10 +102,10 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split `things` into those in the answer and those not in the answer, keeping their order.
+    """Split `things` into those in the answer and those missing from it, in the same order.
 
-    A thing that the judge listed several times is repeated unless `once` is true. Raises `InvalidReply` if the list is
-    null or contains a number that does not refer to a thing.
+    If the judge lists a thing several times, it is repeated unless `once` is true. Raises `InvalidReply` if the list is
+    null or contains an unknown number.
     """
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
@@ -117,5 +118,5 @@ def _split_numbered(
 
 
 def _array_schema(kind: str, description: str) -> dict[str, Any]:
-    """Return the JSON Schema of an array whose items have the JSON type `kind`."""
+    """Build the JSON Schema of an array with items of the JSON type `kind`."""
     return {"type": "array", "items": {"type": kind}, "description": description}

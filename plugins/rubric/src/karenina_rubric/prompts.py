@@ -1,4 +1,4 @@
-"""Prompts of this distribution: the judge's tasks, and the part of each request specific to an item."""
+"""The prompts for judges that score rubric traits."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
-    """Return the text of a request: the traits with their scales, the question, and the response.
+    """Build a request with the traits and their scales, the question, and the response.
 
-    If there is a `reference`, the reference answer comes before the response. Both are fenced.
+    If there is a `reference`, it is placed before the response. Both are fenced.
     """
     listed = "\n\n".join(_describe_trait(trait) for trait in traits)
     shown = f"Reference answer:\n{fence(reference, 'reference')}\n\n" if reference is not None else ""
@@ -70,10 +70,9 @@ def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: st
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:
-    """Return the text of a request: the trait's name and description (if it has one), the expected and unwanted
-    statements, the question, and the response.
+    """Build a request with the trait, the numbered statements, the question, and the fenced response.
 
-    The statements are numbered from 1, and the response is fenced.
+    Numbers start at 1.
     """
     parts = [f"{trait.name}: {trait.description}"] if trait.description else []
     parts.append("Expected things:\n" + _number_lines(trait.tp_instructions))
@@ -83,16 +82,16 @@ def metric_request(trait: MetricRubricTrait, question: str, response: str) -> st
 
 
 def presence_request(traits: Sequence[RubricTrait], question: str, response: str) -> str:
-    """Return the text of a request: the concepts, the question, and the fenced response.
+    """Build a request with the concepts, the question, and the fenced response.
 
-    A concept is the trait's summary or, if it has none, its description.
+    The concept of a trait is its summary or, if it has none, its description.
     """
     listed = "\n".join(f'- "{trait.name}": {trait.summary or trait.description}' for trait in traits)
     return f"Concepts to look for:\n{listed}\n\n{_question_and_response(question, response)}"
 
 
 def _question_and_response(question: str, response: str) -> str:
-    """Return the end of a request: the question and the fenced response."""
+    """Build the end of a request, with the question and the fenced response."""
     return f"Question: {question}\n\nResponse:\n{fence(response, 'response')}"
 
 
@@ -102,6 +101,6 @@ def _number_lines(things: Sequence[str]) -> str:
 
 
 def _describe_trait(trait: LLMRubricTrait) -> str:
-    """Return the trait's name, its description (or its summary if it has none), and its scale for a prompt."""
+    """Describe a trait for a prompt: its name, its description (or summary), and its scale."""
     about = trait.description or trait.summary
     return f'- "{trait.name}"{f": {about}" if about else ""}\n  Score: {describe_scale(trait)}'

@@ -1,6 +1,6 @@
-"""The scale of a trait scored by a judge: the score's JSON Schema, its description in prompts, and its parsing.
+"""Scores by a judge: their JSON Schema, their description in prompts, and how they are read.
 
-All evaluators that use a judge share this module. They add reasoning, and combine several traits in one reply.
+All evaluators that use a judge share this module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LITERALLY: Final = ("enum", "const", "required")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A trait's score: a bool, an integer, the position of a class (with its name as `label`), or an object."""
+    """The score of a trait: a bool, an integer, an object, or the position of a class with its `label`."""
 
     value: bool | int | Json
     label: str | None = None
@@ -35,23 +35,23 @@ class Score:
 class ScoreSchema:
     """The JSON Schema of a score, and the definitions that it refers to.
 
-    References point to `$defs` at the root, so pass the schema containing `schema` to `complete`.
+    Its references point to `$defs` at the root, so call `complete` with the whole schema when it is finished.
     """
 
     schema: Json
     definitions: Json
 
     def complete(self, whole: Json) -> Json:
-        """Return `whole`, a schema containing the score's schema, with the definitions added."""
+        """Add the definitions to `whole`, a schema that contains the schema of the score."""
         return with_definitions(whole, self.definitions)
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """Return the schema of a trait's score.
+    """Build the schema of a trait's score.
 
-    `prefix` is added to the names of definitions, so that several traits can share one schema. For a trait of kind
-    template, the titles, defaults and examples in its template are removed, every key is required, and other keys are
-    forbidden unless the template allows them.
+    Use a different `prefix` for each trait to combine several of them in one schema. If the trait fills a template, the
+    schema has no titles, defaults or examples, all keys are required, and other keys are forbidden unless the template
+    allows them.
     """
     if trait.kind == "boolean":
         return ScoreSchema({"type": "boolean", "description": _MEANING}, {})
@@ -68,15 +68,15 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
 
 
 def with_definitions(schema: Json, definitions: Json) -> Json:
-    """Return `schema` with `definitions` added as `$defs`, or unchanged if there are no definitions."""
+    """Add `definitions` to a schema as `$defs`. Returns it unchanged if there are none."""
     return {**schema, "$defs": definitions} if definitions else schema
 
 
 def read_score(trait: ScaledTrait, given: Any) -> Score:
-    """Return the score in `given`, a value that fits `score_schema(trait)`.
+    """Read a score that fits `score_schema(trait)`.
 
-    Raises `InvalidReply`, whose message is sent to the judge, for null and for a number outside the trait's bounds,
-    because the schema does not exclude either.
+    Raises `InvalidReply` for null and for numbers out of range, which the schema does not exclude. The message is sent
+    to the judge.
     """
     if given is None:
         raise InvalidReply("score must not be null")
@@ -93,9 +93,9 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 
 
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
-    """Return the description of the scale for a prompt, with each class of a literal trait on a separate line.
+    """Describe the scale of a trait for a prompt. Each class of a literal trait is on its own line.
 
-    With `show_template`, the JSON Schema of a trait of kind template is included, for a judge that does not get a
+    Use `show_template` to include the JSON Schema of a trait that fills a template, for judges that do not get a
     schema.
     """
     if trait.kind == "boolean":
@@ -121,10 +121,9 @@ def _mapping(part: object) -> Mapping[str, Any]:
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """Return the schema without titles, defaults and examples, and with references to the prefixed definitions.
+    """Remove titles, defaults and examples from a schema, and prefix its references.
 
-    In every object with properties, all of them are required, and others are forbidden unless the schema says
-    otherwise.
+    In objects with properties, all properties are required, and others are forbidden unless the schema says otherwise.
     """
     if isinstance(schema, list):
         return [_clean_schema(part, prefix) for part in schema]
