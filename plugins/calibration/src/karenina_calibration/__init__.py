@@ -1,6 +1,6 @@
-"""Human labels for a run's answers, and how well the run's judges agree with them.
+"""Human labels for the answers of a run, and how well judges agree with them.
 
-Names are imported on first use, so that importing the package is fast.
+Names are imported when they are first used, so that importing the package is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers joined with their labels, and how well verdicts and extracted values agree with the labels."""
+"""Join answers with their labels, and compare verdicts and values with them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _LEAST_OF_A_TEMPLATE = 5
 class LabelledAnswer:
     """An answer with its labels.
 
-    `right` is the majority vote of the labellers, or None if there is no majority; `tied` is True if the votes for
-    right and wrong are equal in number. `weight` is the number of answers that this answer represents. `stratum` is the
-    index of the answer's stratum in the draw, or None if the answer was not drawn.
+    `right` is what the majority of labellers say, or None without a majority. `tied` is True if as many say right as
+    wrong. `weight` is the number of answers that this one stands for. `stratum` is its index in the draw, or None if it
+    was not drawn.
     """
 
     answer: Answer
@@ -49,12 +49,12 @@ class LabelledAnswer:
     weight: float
 
     def extraction_right(self, one: Extraction) -> bool | None:
-        """Return whether the majority says that an extracted value is right, or None without a majority."""
+        """Return what the majority says about an extracted value, or None without a majority."""
         labels = [label.extraction(one) for label in self.labels]
         return majority([label.right for label in labels if label is not None])[0]
 
     def own_value(self, one: Extraction) -> str | None:
-        """Return the value that most labellers would extract, or None if no labeller entered one or there is a tie."""
+        """Return the value that most labellers would extract, or None if there is a tie or no value."""
         counts = Counter(
             own.own for label in self.labels if (own := label.extraction(one)) is not None and own.own is not None
         )
@@ -62,16 +62,16 @@ class LabelledAnswer:
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
-    """Return the majority vote and whether the votes are tied. Votes of None do not count.
+    """Return the majority of the votes, and True if they are tied. Votes of None do not count.
 
-    The majority vote is None if there are no votes or if they are tied.
+    The majority is None if there are no votes or if they are tied.
     """
     right, wrong = votes.count(True), votes.count(False)
     return (None, bool(right)) if right == wrong else (right > wrong, False)
 
 
 def _most_common(counts: Counter[str]) -> str | None:
-    """Return the most frequent value, or None if there are no values or two are equally frequent."""
+    """Return the most frequent value, or None if there is a tie or no value."""
     top = counts.most_common(2)
     return top[0][0] if top and (len(top) == 1 or top[0][1] > top[1][1]) else None
 
@@ -79,10 +79,10 @@ def _most_common(counts: Counter[str]) -> str | None:
 def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
-    """Return the labelled answers with their weights. Labels for unknown answers are left out.
+    """Join answers with their labels and weights. Labels of unknown answers are left out.
 
-    `unit_of` returns the statistical unit of a question id. An answer outside the draw has no stratum, and weight 1.
-    With `whole`, the draw is ignored, so this is true of every answer.
+    `unit_of` returns the statistical unit of a question ID. Answers outside the draw have no stratum and the weight 1.
+    Use `whole` to ignore the draw, so that this is true of all answers.
     """
     draw = labels.draw if not whole else None
     strata = {drawn.item: drawn.stratum for drawn in draw.items} if draw is not None else {}
@@ -112,9 +112,9 @@ def join_labels(
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Return how well each judge's verdicts agree with people, based on the answers labelled right or wrong.
+    """Compare the verdicts of each judge with the labels, for answers labelled right or wrong.
 
-    `results` are all of the run's results, used for the raw pass rates. Judges without a labelled verdict are left out.
+    `results` are all results of the run, for the raw pass rates. Judges without a labelled verdict are left out.
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
@@ -127,10 +127,9 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Return the agreement of one judge with people. `models` maps each model to the units and outcomes of all its
-    results.
+    """Compare the verdicts of one judge with the labels. `models` has the units and outcomes of each model.
 
-    Returns None if the judge did not give a verdict on any answer labelled right or wrong.
+    Returns None if no answer labelled right or wrong has a verdict of this judge.
     """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
@@ -160,9 +159,9 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Return how well the values extracted by each judge agree with people, by field and trait.
+    """Compare the values that each judge extracted with the labels, by field and trait.
 
-    A value counts only if a majority of its labels says that it is right, or that it is wrong.
+    A value counts only if a majority says that it is right or wrong.
     """
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
@@ -190,9 +189,9 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Return how well verdicts agree with people for each template with at least five labels, worst template first.
+    """Compare verdicts with the labels for each template with at least five labels, worst first.
 
-    Empty if all labelled answers have the same template.
+    Empty if all labelled answers share one template.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)
@@ -225,17 +224,17 @@ def _agreed(hits: _Hits) -> Rate:
 
 
 def _size(hits: _Hits) -> float:
-    """Return the effective number of labels behind a share of hits, or 0 if there are no labels."""
+    """Return the effective number of labels for a share of hits, or 0 without labels."""
     return effective_labels(*_columns(hits))
 
 
 def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
-    """Return the units, hits and weights of labelled answers as separate lists."""
+    """Split labelled answers into separate lists of units, hits and weights."""
     return [entry.unit for entry, _ in hits], [hit for _, hit in hits], [entry.weight for entry, _ in hits]
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
-    """Return Cohen's kappa, weighted by the draw, or None if all ratings on one side are the same."""
+    """Compute Cohen's kappa, weighted by the draw. None if all ratings on one side are the same."""
     pairs = [(a, b) for _, a, b in rated]
     return as_coefficient(
         cohen_kappa([entry.unit for entry, *_ in rated], pairs, [entry.weight for entry, *_ in rated])
@@ -243,7 +242,7 @@ def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coeffi
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Count how often each pair of values occurs, keyed by the judge's value and then the labellers' value."""
+    """Count the pairs of values, by the judge's value and then the labellers'."""
     table: dict[str, dict[str, int]] = {}
     for value, own in pairs:
         row = table.setdefault(value, {})

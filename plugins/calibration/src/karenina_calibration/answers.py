@@ -1,4 +1,4 @@
-"""A run's answers, with each judge's verdict and extracted values."""
+"""The answers of a run, with the verdicts and extracted values of each judge."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SCORED: Final = "scored only"
 _BOOLEANS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 """The JSON boolean represented by each word."""
 _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
-"""The kinds of traits that are computed by a program and not by a judge."""
+"""The kinds of traits that a program computes, not a judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """A value that a judge extracted from an answer: the value of a template field or the score of a trait.
+    """A value that a judge extracted from an answer: a template field, or the score of a trait.
 
-    `value` is a JSON string; the score of a literal trait is a class name.
+    `value` is JSON. For a literal trait, it is the name of the class.
     """
 
     kind: Kind
@@ -47,7 +47,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One judge's result for an answer.
+    """What one judge said about an answer.
 
     `verdict` is None if the answer was not judged, is undecided, or was only scored.
     """
@@ -67,11 +67,11 @@ class Judgement:
 
 @dataclass(slots=True)
 class Answer:
-    """An answer from an answering model, with the judgements of all judges.
+    """An answer of a model, with what all judges said about it.
 
-    `id` is a digest of the question, model, replicate and text, so an answer has the same id in another run that judged
-    the same stored answer. `truth` maps the template's fields to their true values as JSON strings. `drawn_as` is the
-    value of `verdicts` at the time the answer was drawn, or None unless the run has been scored again since.
+    `id` is a digest of the question, model, replicate and text, so that it stays the same in another run that judged
+    the same stored answer. `truth` maps the fields of the template to their true values as JSON. `drawn_as` is the
+    value of `verdicts` when the answer was drawn, or None unless the run has been scored again since.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Answer:
 
     @property
     def verdicts(self) -> str:
-        """A summary of all judges' verdicts, such as `CORRECT` or `DISAGREE`, which decides the answer's stratum."""
+        """The verdicts of all judges in a word, such as `CORRECT` or `DISAGREE`. It decides the stratum."""
         distinct = {judgement.verdict for judgement in self.judgements.values()} - {None}
         if distinct:
             return DISAGREE if len(distinct) > 1 else CORRECT if True in distinct else WRONG
@@ -111,9 +111,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AskedAnswer:
-    """An answer to ask a labeller about, with the extracted values to ask about.
+    """An answer to show to a labeller, with the extracted values to ask about.
 
-    `why` is the reason why the answer is being asked about again, or empty if it has not been labelled before.
+    `why` says why it is shown again, and is empty the first time.
     """
 
     answer: Answer
@@ -123,18 +123,18 @@ class AskedAnswer:
 
 @dataclass(slots=True)
 class Answers:
-    """The answers of one or more runs, keyed by id, and each model's number of results without an answer."""
+    """The answers of one or more runs by ID, and the number of results without an answer by model."""
 
     by_id: dict[str, Answer] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
 
     @property
     def with_verdicts(self) -> list[str]:
-        """The ids of the models with at least one answer that has more than just trait scores."""
+        """The IDs of the models that have answers with more than just trait scores."""
         return list(dict.fromkeys(answer.model for answer in self.by_id.values() if answer.verdicts != SCORED))
 
     def digest(self) -> str:
-        """Return a digest of everything that a draw depends on: the answers and their outcomes, by judge."""
+        """Compute a digest of what a draw depends on: the answers and their outcomes, by judge."""
         lines = sorted(
             json.dumps([answer.id, sorted((of.judge, of.outcome.value) for of in answer.judgements.values())])
             for answer in self.by_id.values()
@@ -143,10 +143,10 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return an answer's ground truth as text: the reference answer, and the true values of any fields that differ
-    from it.
+    """Return the ground truth of an answer as text.
 
-    A boolean is written *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
+    This is the reference answer, followed by the true values of the fields that differ from it. Booleans are written
+    *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
     """
     reference = answer.reference or ""
     word = _BOOLEANS.get(reference.strip().lower(), "")
@@ -158,7 +158,7 @@ def truth_text(answer: Answer) -> str:
 
 
 def readable(value: str) -> str:
-    """Return a JSON value in readable form: strings without quotes, and *nothing* for null.
+    """Return a JSON value for people to read: strings without quotes, and *nothing* for null.
 
     Text that is not JSON is returned unchanged.
     """
@@ -169,10 +169,10 @@ def readable(value: str) -> str:
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
-    """Return the answers in the results, with the judgements of each judge.
+    """Collect the answers in the results, with what each judge said about them.
 
-    A later result with the same answer and judge replaces an earlier one. Results with an empty answer are only
-    counted, in `missing`.
+    A later result for the same answer and judge replaces an earlier one. Results with an empty answer are only counted,
+    in `missing`.
     """
     answers = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}
@@ -213,7 +213,7 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
 
 
 def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
-    """Return the values extracted by the judge, leaving out the scores of traits computed by a program."""
+    """Return the values that the judge extracted, without the scores computed by a program."""
     fields = [
         Extraction("field", str(row["field"]), str(row["extracted"]))
         for row in result_table([result], "fields")
@@ -228,5 +228,5 @@ def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
 
 
 def _score(row: Row) -> str:
-    """Return a trait's score as a JSON string. For a literal trait, this is the name of the class."""
+    """Return the score of a trait as JSON. For a literal trait, it is the name of the class."""
     return json.dumps(row["label"], ensure_ascii=False) if row["label"] is not None else str(row["value"])

@@ -1,4 +1,4 @@
-"""`calibrate`: the agreement of a run's judges with people, and the pass rate corrected by means of labels."""
+"""Compare the judges of a run with people, and correct the pass rate by means of labels."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _LONGEST = 200
 
 
 class LabelledRun:
-    """A run's results with their labels and the statistical units of their questions.
+    """The results of a run, with their labels and the statistical units of their questions.
 
     `place` names the labels in messages, and `source` is the result file. If the results were scored again after the
-    draw, the strata are those from the time of the draw. Raises `ConfigError` if the labels were drawn from other
-    results or if none of them is for an answer in these results.
+    draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from other
+    results, or if there is none for these results.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class LabelledRun:
 
     @property
     def stale(self) -> list[str]:
-        """The question ids of answers with a label based on a different ground truth."""
+        """The question IDs of answers with a label for a different ground truth."""
         items = {item for item, _ in self.labels.stale}
         return [answer.question_id for answer in self.answers.by_id.values() if answer.id in items]
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers that represent all answers: the drawn answers, or all answers if there is no draw."""
+        """The labelled answers that represent all answers: those drawn, or all of them without a draw."""
         return [entry for entry in self.labelled if entry.stratum is not None or self.draw is None]
 
     def corrected(self, model: str) -> ModelRate | str:
@@ -135,7 +135,7 @@ def calibrate(
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    """Return the label files, starting with the one next to the results, if it exists.
+    """Return the label files. The one next to the results comes first, if it exists.
 
     Raises `ConfigError` if there are none.
     """
@@ -157,7 +157,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return a run's calibration from its labels. `source` and `worst` have the same meaning as in `calibrate`."""
+    """Compute the calibration of a run. `source` and `worst` are as in `calibrate`."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -221,11 +221,11 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Return a calibration with the pass rate for each model and judge, corrected by means of another run's labels.
+    """Correct the pass rate of each model and judge with the labels of another run.
 
-    `other` is that run's calibration, whose judges' error rates are assumed to carry over; `name` is its file. A rate
-    that cannot be corrected gets a note. The agreement and the counts of labels remain those of `other`, without its
-    worst items.
+    `other` is the calibration of that run, and `name` is its file. The error rates of its judges are assumed to be the
+    same here. Rates that cannot be corrected get a note. Agreement and counts are those of `other`, without its worst
+    items.
     """
     units = assign_units(results, cluster)
     qualities = {verdict.judge: verdict for verdict in other.verdicts}
@@ -270,7 +270,7 @@ def _carried(
 
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
-    """Yield the labelled answers for which a judge's verdict or extracted value is wrong."""
+    """Yield the labelled answers with a wrong verdict or extracted value."""
     for entry in labelled:
         answer = entry.answer
         verdicts = [
@@ -297,9 +297,9 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Return how often labellers agree on whether answers are right.
+    """Compute how often labellers agree if answers are right.
 
-    Labels that say neither right nor wrong do not count. Return None if no answer has two labels that do.
+    Only labels that say right or wrong count. Returns None if no answer has two of them.
     """
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]

@@ -1,4 +1,4 @@
-"""The agreement of judges with people, and the resulting corrected pass rates. Rates are shares of 1."""
+"""The agreement of judges with people, and corrected pass rates. Rates are from 0 to 1."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from karenina_report.statistics.statistics_result import Coefficient, ReportMode
 from karenina_terminal.notebook_html import SectionsView
 
 Table = Mapping[str, Mapping[str, int]]
-"""Counts of labelled answers, keyed by the judge's value and then the labellers' value."""
+"""The numbers of labelled answers, by the judge's value and then the labellers'."""
 
 
 class VerdictAgreement(ReportModel):
-    """How well one judge's verdicts agree with people.
+    """How well the verdicts of a judge agree with people.
 
-    Rates and kappa are weighted by the draw, so they are estimates for all answers with a verdict. `kappa` is None
-    (undefined) if all verdicts, or all labels, are the same.
+    Rates and kappa are weighted by the draw, so they are estimates for all answers with a verdict. `kappa` is None if
+    all verdicts, or all labels, are the same.
     """
 
     judge: str
@@ -34,10 +34,10 @@ class VerdictAgreement(ReportModel):
 
 
 class ValueAgreement(ReportModel):
-    """How well the values that a judge extracted for one field or trait agree with people.
+    """How well the values that a judge extracted agree with people, for one field or trait.
 
-    `kappa` and `table` compare the judge's values with values entered by people. Without such values, `kappa` is None
-    and `table` is empty.
+    `kappa` and `table` compare them with the values that people entered. Without such values, `kappa` is None and
+    `table` is empty.
     """
 
     kind: Kind
@@ -49,10 +49,9 @@ class ValueAgreement(ReportModel):
 
 
 class TemplateAgreement(ReportModel):
-    """How well verdicts for one template agree with people, over all judges.
+    """How well the verdicts of all judges agree with people, for one template.
 
-    `questions` is the number of questions with labelled answers that share the template, and `question` is the text of
-    one of them.
+    `questions` is the number of labelled questions that share the template, and `question` is the text of one of them.
     """
 
     template: str
@@ -62,10 +61,10 @@ class TemplateAgreement(ReportModel):
 
 
 class StratumLabels(ReportModel):
-    """A stratum of the corrected rate: the numbers of answers, usable labels, and labels that say right.
+    """The number of answers, of usable labels, and of labels that say right, in one stratum.
 
-    `weighted` is True if the stratum was merged from strata that were sampled at different rates, so that its labels
-    represent different numbers of answers.
+    `weighted` is True if the stratum was merged from several that were sampled at different rates, so that labels stand
+    for different numbers of answers.
     """
 
     verdicts: Sequence[str]
@@ -76,11 +75,11 @@ class StratumLabels(ReportModel):
 
 
 class CorrectedPassRate(ReportModel):
-    """A model's share of right answers, estimated from labels.
+    """The share of right answers of a model, estimated from labels.
 
-    `missing` is the number of results without an answer; depending on whether these count as wrong or right, the rate
-    lies between `lowest` and `highest`. `more_labels` is the number of additional labels that would halve the interval,
-    or None if no number would. `remaining` is the interval's half-width if all answers were labelled.
+    `missing` is the number of results without an answer. If they all counted as wrong, the rate would be `lowest`; if
+    they all counted as right, it would be `highest`. `more_labels` is how many more labels would halve the interval, or
+    None if no number would. `remaining` is the half-width of the interval if all answers were labelled.
     """
 
     model: str
@@ -100,7 +99,7 @@ class CorrectedPassRate(ReportModel):
 
 
 class CarriedPassRate(ReportModel):
-    """A model's pass rate, corrected using the same judge's sensitivity and specificity in another run.
+    """The pass rate of a model, corrected with the sensitivity and specificity of the judge in another run.
 
     The value and its bounds are None if the judge may be no better than chance.
     """
@@ -114,7 +113,7 @@ class CarriedPassRate(ReportModel):
 
 
 class LabellerAgreement(ReportModel):
-    """The agreement of labellers with each other, which is the highest agreement that a judge can reach."""
+    """How well labellers agree with each other. No judge can be expected to agree better."""
 
     labellers: Sequence[str]
     answers: int = Field(description="The number of answers with at least two labels.")
@@ -123,7 +122,7 @@ class LabellerAgreement(ReportModel):
 
 
 class WorstItem(ReportModel):
-    """A labelled answer that a judge got wrong. `verdicts` and `extractions` describe the mistakes."""
+    """A labelled answer that a judge got wrong. `verdicts` and `extractions` say how."""
 
     item: str
     question_id: str
@@ -136,12 +135,12 @@ class WorstItem(ReportModel):
 
 
 class Calibration(SectionsView, ReportModel):
-    """The agreement of a run's judges with its labels, and the resulting corrected pass rates.
+    """The agreement of judges with labels, and the corrected pass rates.
 
-    `labelled` is the number of answers with a label. An answer counts towards the rates only if a majority of labellers
-    say right or wrong; `unclear` and `tied` answers are left out. `outside` is the number of labelled answers that are
-    not in the draw, which count only for fields, traits and the worst items. `stale` contains the question ids of
-    answers whose label was based on a different ground truth; such a label counts only for extracted values.
+    `labelled` is the number of answers with a label. Rates are based on the answers that a majority says are right or
+    wrong, not on `unclear` and `tied` ones. `outside` is the number of labelled answers that were not drawn, which
+    count only for fields, traits and the worst items. `stale` contains the question IDs of answers whose label is for a
+    different ground truth; such a label counts only for extracted values.
     """
 
     source: str | None

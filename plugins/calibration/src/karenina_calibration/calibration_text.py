@@ -1,4 +1,4 @@
-"""The text printed by `karenina calibrate` and related commands."""
+"""The text that `karenina calibrate` and related commands print."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from karenina_terminal.text_layout import Section
 
 MOST_CLASSES: Final = 12
-"""The maximum number of classes for which a confusion table is printed."""
+"""Confusion tables are printed for up to this many classes."""
 _MOST_TEMPLATES: Final = 10
 _MOST_NAMES: Final = 8
 _TELLS_NOTHING: Final = 0.5
-"""The half-width of an interval, as a share of 1, above which the interval is uninformative."""
+"""An interval with a larger half-width tells nothing. It is a share of 1."""
 
 
 @sections_of.register(Calibration)
@@ -85,7 +85,7 @@ def _fact_rows(calibration: Calibration) -> Iterator[tuple[str, str]]:
 
 
 def _ceiling_text(agreement: LabellerAgreement) -> str:
-    """Return how often labellers agree with each other, with Krippendorff's alpha if it is defined."""
+    """Say how often labellers agree with each other, with Krippendorff's alpha if it is defined."""
     alpha = (
         f", Krippendorff's alpha {coefficient_text(agreement.krippendorff)}"
         if agreement.krippendorff is not None
@@ -98,7 +98,7 @@ def _ceiling_text(agreement: LabellerAgreement) -> str:
 
 
 def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
-    """Yield the section on a model's corrected rate, naming the model in its title if there are `several`."""
+    """Yield the section about a corrected rate. The title names the model if there are `several`."""
     title = "Corrected pass rate" + (f" of {in_one_line(rate.model)}" if several else "")
     rows = [("", corrected_text(rate))]
     if rate.missing:
@@ -131,7 +131,7 @@ def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
 
 
 def corrected_text(found: CorrectedPassRate) -> str:
-    """Return a corrected pass rate with its interval and the numbers of labels, answers and questions behind it."""
+    """Format a corrected pass rate with its interval and the numbers behind it."""
     return (
         f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]: "
         f"{quantity(found.labels, 'label')} of {quantity(found.answers, 'answer')} on "
@@ -140,9 +140,9 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Return the line stating how many more labels would halve the interval, or that no number would.
+    """Say how many more labels would halve the interval, or that no number would.
 
-    If the interval would remain very wide, the line says instead that too few answers are labelled to tell.
+    If the interval would remain very wide, the text says that too few answers are labelled to tell.
     """
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
@@ -155,9 +155,9 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return the note on answers whose labels were based on a different ground truth, naming at most 8 questions.
+    """Write the note on labels for a different ground truth. Names at most 8 questions.
 
-    `questions` contains the question id of each such answer, so an id may occur several times.
+    `questions` contains the question ID of each such answer, with repetitions.
     """
     distinct = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
@@ -169,9 +169,9 @@ def stale_text(questions: Sequence[str]) -> str:
 
 
 def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
-    """Return the note on labels outside the draw, which do not count towards the rates, and how to include them.
+    """Write the note on labels outside the draw, which do not count, and how to include them.
 
-    `outside` is the number of these labels, and `answers` is the total number of answers.
+    `outside` is their number, and `answers` is the total number of answers.
     """
     return (
         f"left out of rates: {quantity(outside, 'labelled answer')} outside the draw, because people may have chosen "
@@ -181,7 +181,7 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
 
 
 def _carried(rate: CarriedPassRate) -> tuple[str, str]:
-    """Return the name and text of a rate that was corrected by means of another run's labels or cannot be corrected."""
+    """Return the name and text of a rate corrected with the labels of another run, if possible."""
     raw = f"raw {rate_text(rate.raw)}{undecided_text(rate.raw)}"
     name = in_one_line(f"{rate.model}, judged by {rate.judge}")
     if rate.value is None:
@@ -193,7 +193,7 @@ def _carried(rate: CarriedPassRate) -> tuple[str, str]:
 
 
 def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each of a judge's rates: agreement, kappa, sensitivity, specificity, raw rates."""
+    """Yield the name and text of each rate of a judge, such as agreement, kappa and sensitivity."""
     yield "agree", f"{rate_text(agreement.agreement)} of {quantity(agreement.agreement.out_of, 'labelled answer')}"
     undefined = "undefined because all verdicts, or all labels, are the same"
     yield "kappa", coefficient_text(agreement.kappa) if agreement.kappa is not None else undefined
@@ -205,18 +205,18 @@ def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
 
 
 def _share_text(rate: Rate, what: str) -> str:
-    """Return a rate, followed by `what` it is a share of, or `no right answers` or similar if it has no value."""
+    """Format a rate as a share of `what`, or say that there are no right answers or the like."""
     return f"no {what.partition(' that')[0]}" if rate.value is None else f"{rate_text(rate)} of {rate.out_of:,} {what}"
 
 
 def _table(agreement: VerdictAgreement) -> Grid:
-    """Return the table counting a judge's verdicts by people's labels."""
+    """Make the table that counts a judge's verdicts by label."""
     rows = [[name, f"{row[RIGHT]:,}", f"{row[NOT_RIGHT]:,}"] for name, row in agreement.table.items()]
     return Grid([["verdict", "people: right", "not right"], *rows])
 
 
 def _values(calibration: Calibration) -> Iterator[Section]:
-    """Yield the agreement on extracted values, or nothing if there are none.
+    """Yield the section on extracted values, if there are any.
 
     Fields and traits with at most `MOST_CLASSES` values also get a confusion table.
     """
@@ -244,7 +244,7 @@ def _values(calibration: Calibration) -> Iterator[Section]:
 
 
 def _confusion(agreement: ValueAgreement) -> Grid:
-    """Return the table counting a judge's values by the values that people entered."""
+    """Make the table that counts a judge's values by the values that people entered."""
     classes = sorted({own for row in agreement.table.values() for own in row} | set(agreement.table))
     shown = [name for name in classes if name in agreement.table]
     return Grid(
@@ -273,7 +273,7 @@ def rate_text(found: Rate) -> str:
 
 
 def bounds(found: Rate) -> str:
-    """Return the interval of a rate, described as rough if there are few questions, or `-` if there is no interval."""
+    """Format the interval of a rate, as rough if there are few questions, or as `-` if there is none."""
     rough = "rough " if found.is_rough else ""
     return "-" if found.low is None else f"{rough}[{percent(found.low)}, {percent(found.high)}]"
 

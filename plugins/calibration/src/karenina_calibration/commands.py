@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina label` and `karenina calibrate`, as well as corrected rates in other commands."""
+"""The commands `karenina label` and `karenina calibrate`, and corrected rates in other commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def label_files(incomplete: str) -> list[str]:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The plugin that adds commands to `karenina`, and corrected pass rates to `show`, `compare` and `report`."""
+    """Adds commands to `karenina`, and corrected pass rates to `show`, `compare` and `report`."""
 
     karenina_commands = lazy_commands(
         {
@@ -39,7 +39,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Provide notes with the corrected rates of runs that have a label file next to their results."""
+        """Return notes with the corrected rates of runs with a label file next to their results."""
         from karenina_calibration.label_paths import has_labels
 
         def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:

@@ -30,7 +30,7 @@ Stratum = Hashable
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """A model's corrected rate: `shown` for results, and `rate` for computing the difference between two rates."""
+    """The corrected rate of a model: `shown` for display, and `rate` for computing differences."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate
@@ -43,11 +43,11 @@ def correct_rate(
     draw: Draw | None,
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
-    """Return a model's corrected rate, or the reason why there is none.
+    """Compute the corrected rate of a model. Returns the reason as a string if there is none.
 
     At least five drawn answers must be labelled right or wrong, or all if there are fewer. Without a draw, all answers
     must be labelled. Strata with fewer than five usable labels are merged. `unit_of` returns the statistical unit of a
-    question id.
+    question ID.
     """
     own = [answer for answer in answers.by_id.values() if answer.model == model and answer.verdicts != SCORED]
     usable = [
@@ -110,7 +110,7 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
-    """Return a rate's strata with their counts of answers and labels. `place` maps an answer to its stratum."""
+    """Count the answers and labels in each stratum. `place` maps an answer to its stratum."""
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:
         members[place(answer)].append(answer)
@@ -127,10 +127,10 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate of the share of right answers.
+    """Compute the PPI++ estimate of the share of right answers.
 
-    `own` are the model's answers, and `usable` are those labelled right or wrong. Returns None unless each answer has a
-    verdict from exactly one judge, at least two answers are labelled, and some are not.
+    `own` are the answers of the model, and `usable` are those labelled right or wrong. Returns None unless each answer
+    has a verdict from exactly one judge, at least two answers are labelled, and some are not.
     """
 
     def verdict(answer: Answer) -> bool | None:

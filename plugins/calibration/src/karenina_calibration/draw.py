@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _MOST: Final = 10**9
 ANY: Final = "any"
-"""The only verdict for strata in a simple random draw, which ignores verdicts."""
+"""The verdict of all answers in a simple random draw, which ignores verdicts."""
 
 
 class Stratum(BaseModel, defer_build=True):
-    """A stratum: all of a model's answers with one of these verdicts, their number, and how many were drawn."""
+    """All answers of a model with certain verdicts, their number, and how many were drawn."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,10 +43,10 @@ class DrawnAnswer(BaseModel, defer_build=True):
 
 
 class Draw(BaseModel, defer_build=True):
-    """A random draw: its seed, strata and answers, in the random order in which they are to be labelled.
+    """A random draw of answers, in the order in which they are to be labelled.
 
-    `digest` is the digest of the answers and verdicts from which the draw was made. `simple` is True for a draw that is
-    not stratified by verdict.
+    `digest` identifies the answers and verdicts that it was drawn from. `simple` is True if it is not stratified by
+    verdict.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -86,9 +86,9 @@ class Draw(BaseModel, defer_build=True):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Return why this is not the draw produced by its seed from these answers, or None if it is.
+        """Explain why this draw does not follow from its seed and these answers. Returns None if it does.
 
-        The check matters because strata and their sizes decide the weight of each label.
+        This matters because the strata and their sizes decide the weight of each label.
         """
         members: list[list[Answer]] = [[] for _ in self.strata]
         for answer in answers.by_id.values():
@@ -112,14 +112,14 @@ class Draw(BaseModel, defer_build=True):
         return None
 
     def stratum_of(self, answer: Answer) -> int:
-        """Return the index of an answer's stratum. Raises `ConfigError` if the answer does not belong to any."""
+        """Return the index of an answer's stratum. Raises `ConfigError` if it has none."""
         number = self._find_stratum(answer)
         if number is None:
             raise ConfigError([f"the draw has {_no_stratum(answer)}; draw again with `karenina label`"])
         return number
 
     def _find_stratum(self, answer: Answer) -> int | None:
-        """Return the index of an answer's stratum, or None if it does not belong to any."""
+        """Return the index of an answer's stratum, or None if it has none."""
         for number, stratum in enumerate(self.strata):
             if stratum.model == answer.model and (
                 (answer.drawn_as or answer.verdicts) in stratum.verdicts or ANY in stratum.verdicts
@@ -129,12 +129,12 @@ class Draw(BaseModel, defer_build=True):
 
 
 def _no_stratum(answer: Answer) -> str:
-    """Return the part of a message stating which answer has no stratum."""
+    """Say in a message which answer has no stratum."""
     return f"no stratum for the answer {answer.id} of {answer.model!r:.80}"
 
 
 def describe_verdicts(verdicts: Sequence[str], *, alone: bool) -> str:
-    """Return a stratum's verdicts as text. `alone` is True for a model's only stratum, which has all answers."""
+    """Format the verdicts of a stratum. `alone` is True if it contains all answers of the model."""
     if ANY in verdicts or (alone and len(verdicts) > 1):
         return "all answers"
     return " or ".join(verdicts)
@@ -150,13 +150,12 @@ def draw_answers(
     simple: bool = False,
     before: Draw | None = None,
 ) -> Draw:
-    """Return a random draw of `count` answers, stratified by model and verdicts or, if `simple` is true, only by
-    model.
+    """Draw `count` answers at random, stratified by model and, unless `simple` is true, by verdicts.
 
-    Strata with fewer than five answers are merged with another stratum of the same model, and at least five answers, or
-    all if there are fewer, are drawn from each stratum, which may add up to more than `count`. `before` is an earlier
-    draw from the same results, to be extended. `results` is the name of the result file, and `made` is the current
-    time. Raises `ConfigError` if there are no answers.
+    At least five answers are drawn from each stratum, or all if there are fewer, so the total may exceed `count`.
+    Strata with fewer than five answers are merged with another of the same model. Pass an earlier draw as `before` to
+    extend it. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError` if there
+    are no answers.
     """
     if not answers.by_id:
         raise ConfigError(["the results contain no answers that could be labelled"])
@@ -187,7 +186,7 @@ def draw_answers(
 
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
-    """Return each stratum's model and verdicts, in an order that does not depend on the order of the results."""
+    """Return the model and verdicts of each stratum, whatever the order of the results."""
     strata: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({answer.model for answer in answers.by_id.values()}):
         if simple:
@@ -202,10 +201,10 @@ def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...
 
 
 def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]:
-    """Return the first `count` answers in a seeded random order, so that a larger draw contains a smaller one."""
+    """Return the first `count` answers in random order. A larger draw contains the smaller ones."""
     return sorted(answers, key=lambda answer: _random(seed, "draw", answer.id))[:count]
 
 
 def _random(seed: int, purpose: str, item: str) -> bytes:
-    """Return a digest for sorting an item, so that each seed and purpose has its own random order."""
+    """Compute the sort key of an item. Each seed and purpose has its own random order."""
     return hashlib.sha256(f"{seed}/{purpose}/{item}".encode()).digest()

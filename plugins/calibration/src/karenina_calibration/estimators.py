@@ -1,8 +1,8 @@
 """Estimate rates from human labels, using plain numbers.
 
 `allocate` and `post_stratified` plan and evaluate a stratified random sample of labels. `rogan_gladen` corrects a rate
-using the judge's sensitivity and specificity in another run. `powered_mean` (PPI++) makes a mean of labels more precise
-by using the judge's verdicts on all answers.
+with the judge's sensitivity and specificity in another run. `powered_mean` (PPI++) uses the judge's verdicts on all
+answers to make the mean of labels more precise.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ LEAST: Final = 5
 class Label:
     """The label of one answer. `right` is 1 or 0, or the mean over several labellers.
 
-    `weight` is the inverse sampling fraction of the stratum from which the answer was drawn; only ratios of weights
-    matter.
+    `weight` is the inverse of the fraction sampled from its stratum. Only ratios of weights matter.
     """
 
     stratum: Stratum
@@ -43,8 +42,8 @@ class Label:
 class CorrectedRate:
     """The share of right answers among all answers, with a 95% interval.
 
-    `influence` contains each unit's deviation (the squared deviations add up to the variance), and `pseudo` is the
-    variance of the pseudo labels. `between` is the part of the variance that does not depend on the number of labels.
+    `influence` contains the deviation of each unit; their squares add up to the variance. `pseudo` is the variance of
+    the pseudo labels, and `between` is the part of the variance that does not depend on the number of labels.
     """
 
     value: float
@@ -59,7 +58,7 @@ class CorrectedRate:
 
     @property
     def remaining(self) -> float:
-        """The interval's approximate half-width if all answers were labelled: the uncertainty due to the questions."""
+        """The approximate half-width of the interval if all answers were labelled, which is due to the questions."""
         within = max(0.0, self.error**2 - self.between)
         variance = min(self.error**2, self.between + within * self.labels / self.units)
         return t_quantile(max(1, self.units - 1)) * sqrt(variance)
@@ -111,7 +110,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
 
 
 def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
-    """Return, for each stratum, the factor that scales its weights to have a mean of 1."""
+    """Return the factor for each stratum that makes its weights 1 on average."""
     sums: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
     for label in labels:
@@ -123,9 +122,9 @@ def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
 def _shares(
     labels: Sequence[Label], scale: Mapping[Stratum, float]
 ) -> tuple[Mapping[Stratum, float], Mapping[Stratum, int]]:
-    """Return each stratum's share of right answers, (y + 1) / (n + 2), and its number of labels.
+    """Return the share of right answers, (y + 1) / (n + 2), and the number of labels in each stratum.
 
-    `scale` contains the factor for the weights of each stratum, as returned by `_scales`.
+    `scale` contains the factors for the weights, see `_scales`.
     """
     right: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
@@ -145,7 +144,7 @@ class CorrectedDifference:
 
 
 def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDifference:
-    """Return the rate of `a` minus the rate of `b`. The interval accounts for questions shared by both runs."""
+    """Subtract the rate of `b` from that of `a`. The interval takes shared questions into account."""
     units = a.influence.keys() | b.influence.keys()
     squares = sum((a.influence.get(unit, 0.0) - b.influence.get(unit, 0.0)) ** 2 for unit in units)
     degrees = max(1, len(units) - 1)
@@ -155,10 +154,10 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return how many more labels would halve the interval, or None if no possible number would.
+    """Return how many more labels would halve the interval, or None if no number would.
 
-    The part of the variance that comes from labelling is inversely proportional to the number of labels. `answers` is
-    the total number of answers, which is the most that can be labelled.
+    `answers` is the total number of answers, of which no more can be labelled. The part of the variance that comes from
+    labelling is inversely proportional to the number of labels.
     """
     variance = rate.error**2
     caused = max(0.0, variance - rate.between) * rate.labels
@@ -170,10 +169,10 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Merge strata with fewer than `least` answers and return the members of each remaining stratum.
+    """Merge strata with fewer than `least` answers. Returns the members of each stratum that remains.
 
-    The smallest stratum is merged into `into` if that exists, otherwise into the next larger stratum, until none are
-    too small or only one is left. Strata without answers are left out.
+    The smallest is merged into `into` if that exists, or else into the next larger one, until none is too small or only
+    one is left. Strata without answers are left out.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -189,10 +188,10 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 
 
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
-    """Return how many answers to draw from each stratum, so that they add up to `labels` if possible.
+    """Decide how many answers to draw from each stratum, with a total of `labels` if possible.
 
-    At least `least` answers, or all if there are fewer, are drawn from each stratum, so the total may exceed `labels`.
-    The remaining labels are distributed in proportion to the sizes.
+    At least `least` answers are drawn from each, or all if there are fewer, so the total may be larger. The other
+    labels are distributed in proportion to the sizes.
     """
     drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())
@@ -206,11 +205,10 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Return the weighted share of hits and its interval, or a rate without a value if there are no items.
+    """Compute the weighted share of hits and its interval. There is no value without items.
 
-    `units` contains the statistical unit of each item. The interval is Wilson's interval at the effective size, which
-    is smaller if items in the same unit are alike or if weights differ. With equal weights, it is the interval used for
-    pass rates.
+    `units` contains the statistical unit of each item. The interval is Wilson's at the effective size, which is smaller
+    if items of one unit are alike or if weights differ. With equal weights, it is the interval of pass rates.
     """
     plain = _count(units, hits).rate()
     if not hits or len(set(weights)) == 1:
@@ -223,7 +221,7 @@ def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequ
 
 
 def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> float:
-    """Return the size of a simple random sample whose share of hits is equally precise, or 0 if there are no items."""
+    """Return the size of a simple random sample that would be equally precise, or 0 without items."""
     return max(1.0, _count(units, hits).effective_size() * weight_effect(weights)) if hits else 0.0
 
 
@@ -237,10 +235,10 @@ def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuality:
-    """A judge's sensitivity and specificity, and the effective number of labels behind each.
+    """The sensitivity and specificity of a judge, and the effective number of labels behind each.
 
-    Sensitivity is the share of right answers that get the verdict *correct*; specificity is the share of wrong answers
-    that do not. `right` and `wrong` are the effective numbers of labels.
+    Sensitivity is the share of right answers with the verdict *correct*, and specificity is the share of wrong answers
+    without it. `right` and `wrong` are the effective numbers of labels.
     """
 
     sensitivity: float
@@ -249,14 +247,14 @@ class JudgeQuality:
     wrong: float
 
     def smoothed(self) -> tuple[float, float]:
-        """Return the sensitivity and specificity with two pseudo labels each, one right and one wrong."""
+        """Return both with two pseudo labels each, one right and one wrong."""
         return (
             (self.right * self.sensitivity + 1) / (self.right + 2),
             (self.wrong * self.specificity + 1) / (self.wrong + 2),
         )
 
     def can_correct(self) -> bool:
-        """Return whether the judge is better than chance, based on the lower bound of sensitivity + specificity - 1."""
+        """Check if the judge is better than chance, using the lower bound of sensitivity + specificity - 1."""
         sensitivity, specificity = self.smoothed()
         spread = _variance(sensitivity, self.right + 2) + _variance(specificity, self.wrong + 2)
         return sensitivity + specificity - 1 - Z95 * sqrt(spread) > 0
@@ -264,7 +262,7 @@ class JudgeQuality:
 
 @dataclass(frozen=True, slots=True)
 class CarriedRate:
-    """A pass rate corrected by means of another run's labels, with its 95% interval."""
+    """A pass rate corrected with the labels of another run, with its 95% interval."""
 
     value: float
     low: float
@@ -272,11 +270,13 @@ class CarriedRate:
 
 
 def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate | None:
-    """Estimate the share of right answers from a raw pass rate. Return None if the judge may be no better than chance.
+    """Estimate the share of right answers from a raw pass rate, assuming the judge errs as often as elsewhere.
 
-    `rate` is the raw pass rate, and `size` is its effective sample size. The estimate assumes that the sensitivity and
-    specificity carry over from the run with the labels. Sources: W. J. Rogan and B. Gladen, American Journal of
-    Epidemiology 107, 1978; the interval is from Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113, 2014.
+    `rate` is the raw pass rate, and `size` its effective sample size. `quality` comes from the run with the labels.
+    Returns None if the judge may be no better than chance.
+
+    Sources: W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978; the interval is from Z. Lang and J.
+    Reiczigel, Preventive Veterinary Medicine 113, 2014.
     """
     if not quality.can_correct():
         return None
@@ -307,7 +307,7 @@ def _clip(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PoweredMean:
-    """The PPI++ mean of labels, its 95% interval, and the weight of the judge's verdicts, from 0 to 1."""
+    """The PPI++ mean of labels, its 95% interval, and the weight of the verdicts, from 0 to 1."""
 
     value: float
     low: float
@@ -316,11 +316,12 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Return the mean of the labels, made more precise by using the judge's verdicts on all answers.
+    """Compute the mean of the labels, using verdicts on all answers to make it more precise.
 
-    `verdicts` are the verdicts on the labelled answers, in the order of `labels`; `unlabelled` are the verdicts on all
-    other answers. Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference,
-    2023. Raises `ValueError` if there are fewer than two labels or no other answers.
+    `verdicts` are those on the labelled answers, in the order of `labels`; `unlabelled` are those on the others. Raises
+    `ValueError` if there are fewer than two labels or no other answers.
+
+    Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023.
     """
     count, others = len(labels), len(unlabelled)
     if count < 2 or not others:
@@ -337,11 +338,11 @@ def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean of the values, of which there must be at least one."""
+    """Return the mean of the values. There must be at least one."""
     return sum(values) / len(values)
 
 
 def _population_variance(values: Sequence[float]) -> float:
-    """Return the variance of the values around their mean, divided by the number of values."""
+    """Return the variance of the values, divided by their number."""
     mean = _mean(values)
     return _mean([(value - mean) ** 2 for value in values])

@@ -196,14 +196,14 @@ def _labels_read(labels: Sequence[Label]) -> str:
 
 
 def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
-    """Return the names of people who have labelled the answers. Empty if any answer is being asked about again."""
+    """Return who has labelled the answers. Empty if any answer is asked about again."""
     if any(entry.why for entry in asked):
         return []
     return sorted({name for entry in asked for name in opened.labels.by_item.get(entry.answer.id, {})})
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Describe the number of answers to label, including those to label again and those labelled by others."""
+    """Describe how many answers to label, including those to label again and those others labelled."""
     again = sum(bool(entry.why) for entry in asked)
     text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []
@@ -215,7 +215,7 @@ def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
-    """Ask about the `missing` answers one at a time until the labeller stops, saving each label immediately."""
+    """Ask about the `missing` answers until the labeller stops. Each label is saved at once."""
     from karenina_calibration.labelling import asks_verdict, now
     from karenina_calibration.questions import Stop, answer_lines, ask_answer
 

@@ -1,4 +1,4 @@
-"""The label file: JSON Lines next to the results, with the draw and one line per label."""
+"""The label file, JSON Lines next to the results, with the draw and the labels."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which reuse
 
 
 class ExtractionLabel(BaseModel, defer_build=True):
-    """A label that says whether an extracted value is what the answer says. `right` is None if this is unclear.
+    """Says if an extracted value is what the answer says. `right` is None if this is unclear.
 
-    `own` is the value that the labeller would extract, as a JSON string. If it is set, it overrides `right`.
+    `own` is the value, as JSON, that the labeller would extract. It overrides `right`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,7 +42,7 @@ class ExtractionLabel(BaseModel, defer_build=True):
 
 
 class Label(BaseModel, defer_build=True):
-    """One person's label for one answer. `right` is None if this is unclear or was not asked."""
+    """What one person said about one answer. `right` is None if it is unclear or was not asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,9 +58,9 @@ class Label(BaseModel, defer_build=True):
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return this person's label for an extracted value, or None if there is none.
+        """Return this person's label for an extracted value, or None.
 
-        A value entered by the labeller (`own`) also decides whether other judges' values are right.
+        A value that the labeller entered (`own`) also decides about the values of other judges.
         """
         same = [
             extraction
@@ -76,10 +76,10 @@ class Label(BaseModel, defer_build=True):
         return next((label for label in same if label.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
-        """Return the label, completed with the extraction labels from an earlier label by the same person.
+        """Add the extraction labels of an earlier label by the same person.
 
-        An earlier extraction label is dropped if this label covers the same value. An extraction label with the
-        labeller's own value is also dropped if this label covers the same field or trait.
+        Those for values that this label covers are dropped. So are those with the labeller's own value, if this label
+        covers the same field or trait.
         """
         own = {(extraction.kind, extraction.name, extraction.value) for extraction in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
@@ -94,7 +94,7 @@ class Label(BaseModel, defer_build=True):
 
 @dataclass(slots=True)
 class Labels:
-    """The contents of label files: the last draw, and each labeller's last label for each answer."""
+    """What is in label files: the last draw, and the last label of each labeller for each answer."""
 
     draw: Draw | None = None
     by_item: dict[str, dict[str, Label]] = field(default_factory=dict)
@@ -105,24 +105,21 @@ class Labels:
     given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
     """All of a labeller's labels for an answer, in order."""
     stale: set[tuple[str, str]] = field(default_factory=set)
-    """Pairs of an answer and a labeller whose label was based on a ground truth other than the current one."""
+    """Answers and labellers with a label for a different ground truth than the current one."""
     other_draws: list[str] = field(default_factory=list)
-    """The files whose draw is ignored because a later file contains a different one."""
+    """The files whose draw is ignored, because a later file has a different one."""
 
     def add(self, label: Label, place: str = "") -> None:
-        """Add a label, replacing any earlier label by the same labeller for the same answer. `place` is its file and
-        line.
-        """
+        """Add a label. It replaces an earlier one by the same labeller. `place` is its file and line."""
         self.by_item.setdefault(label.item, {})[label.labeller] = label
         self.places.setdefault(label.item, place)
         self.given.setdefault((label.item, label.labeller), []).append(label)
 
     def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
-        """For each labeller and answer, use the last label based on the answer's current ground truth.
+        """Use the last label of each labeller and answer that is for the current ground truth.
 
-        A label based on a different ground truth does not say whether the answer is right, so its `right` is dropped,
-        while its extraction labels are kept. A label without a recorded ground truth was based on the ground truth in
-        `drawn_from`.
+        A label for a different ground truth does not say if the answer is right, so only its extraction labels are
+        kept. Labels without a recorded ground truth are for the one in `drawn_from`.
         """
         self.stale.clear()
         for (item, labeller), labels in self.given.items():
@@ -138,7 +135,7 @@ class Labels:
                 self.stale.add((item, labeller))
 
     def check(self, answers: Answers) -> None:
-        """Raise `ConfigError`, naming the line, if the draw or a label does not belong to these answers."""
+        """Raise `ConfigError`, naming the line, if the draw or a label is for other answers."""
         problem = self.draw.find_problem(answers) if self.draw is not None else None
         if problem is not None:
             raise ConfigError([f"cannot use the draw in {self.place}: {problem}; {_REDRAW}"])
@@ -156,7 +153,7 @@ class Labels:
 
     @property
     def known_items(self) -> set[str]:
-        """The ids of the answers that have been labelled against their current ground truth."""
+        """The IDs of the answers with a label for their current ground truth."""
         return {
             item
             for item, by_labeller in self.by_item.items()
@@ -164,9 +161,9 @@ class Labels:
         }
 
     def missing(self, labeller: str) -> list[str]:
-        """Return the ids of drawn answers not yet labelled by this labeller against their current ground truth.
+        """Return the IDs of drawn answers that this labeller has yet to label, in the order of the draw.
 
-        The ids are in the order of the draw.
+        Labels for a different ground truth do not count.
         """
         items = self.draw.items if self.draw is not None else ()
         return [
@@ -177,7 +174,7 @@ class Labels:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return a `karenina label` or `calibrate` command for results and their label file, for pasting into a shell.
+    """Return a command to label or calibrate results, for pasting into a shell.
 
     The label file is named only if it is not the default. `more` are further arguments.
     """
@@ -188,11 +185,11 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
-    """Match labels with their answers and return the answers from which the draw was made.
+    """Match labels with their answers. Returns the answers that the draw was made from.
 
-    A label depends on an answer's ground truth, not on its score. If `source` contains rescored results, each answer's
-    `drawn_as` is therefore set to its verdicts in the original run, read from the journal next to it. Raises
-    `ConfigError` if a label or the draw does not belong to these answers.
+    Labels depend on the ground truth of an answer, not on its score. If `source` contains rescored results, `drawn_as`
+    is therefore set to the verdicts of the original run, which are in the journal next to it. Raises `ConfigError` if a
+    label or the draw is for other answers.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
@@ -203,9 +200,9 @@ def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Pat
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
-    """Return the answers from before the run was rescored and set `drawn_as` of `answers`.
+    """Read the answers from before the run was rescored, and set `drawn_as` of `answers`.
 
-    Return None if the run was not rescored or the draw was not made from those answers.
+    Returns None if it was not rescored or the draw was not made from those answers.
     """
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None
@@ -220,9 +217,9 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Return the contents of label files. Only the last draw counts.
+    """Read label files. Only the last draw counts.
 
-    If `with_draws` is False, draws are skipped and need not be readable. Raises `ConfigError`, naming the line, if a
+    Use `with_draws=False` to skip draws, which then need not be readable. Raises `ConfigError`, naming the line, if a
     file cannot be read or contains anything other than draws and labels.
     """
     labels = Labels()
@@ -246,7 +243,7 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
 def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
     """Yield the kind, value and place of each line. The value is the JSON of a draw, or a label.
 
-    Raises `ConfigError`, naming the line, if the file cannot be read or a line is neither a draw nor a label.
+    Raises `ConfigError`, naming the line, if the file cannot be read or a line is something else.
     """
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
@@ -276,7 +273,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
 
 
 def _parse_draw(value: Any, place: str) -> Draw:
-    """Return the draw in a JSON value. Raises `ConfigError` if it is malformed or was written by another version."""
+    """Parse a draw. Raises `ConfigError` if it is malformed or from another version."""
     if isinstance(value, dict) and value.get("format") != FORMAT:
         raise ConfigError([f"the draw in {place} was written by a different version; use that version to read it"])
     try:
@@ -289,12 +286,12 @@ def _parse_draw(value: Any, place: str) -> Draw:
 
 
 def append_draw(file: Path, draw: Draw) -> None:
-    """Append a draw to a file, creating the file if necessary. Raises `ConfigError` if the file cannot be written."""
+    """Append a draw to a file, which is created if necessary. Raises `ConfigError` if that fails."""
     _append(file, [f'{{"draw":{draw.model_dump_json()}}}'])
 
 
 def append_labels(file: Path, labels: Sequence[Label]) -> None:
-    """Append labels to a file, creating the file if necessary. Raises `ConfigError` if the file cannot be written."""
+    """Append labels to a file, which is created if necessary. Raises `ConfigError` if that fails."""
     _append(file, [label_line(label) for label in labels])
 
 
@@ -304,9 +301,9 @@ def label_line(label: Label) -> str:
 
 
 def _append(file: Path, lines: Sequence[str]) -> None:
-    """Append lines to a file in a single write, so that several labellers can work on the same file.
+    """Append lines to a file in a single write, so that several labellers can use it.
 
-    Raises `ConfigError` if the file cannot be written.
+    Raises `ConfigError` if that fails.
     """
     data = "".join(f"{line}\n" for line in lines).encode()
     try:
@@ -320,7 +317,7 @@ def _append(file: Path, lines: Sequence[str]) -> None:
 
 
 def check_draw(draw: Draw, answers: Answers, file: Path) -> None:
-    """Raise `ConfigError` if the draw was made from other results, which means that its strata do not apply."""
+    """Raise `ConfigError` if the draw was made from other results, so that its strata do not apply."""
     if draw.digest != answers.digest():
         raise ConfigError(
             [

@@ -1,4 +1,4 @@
-"""Find the label file for results without reading it, for all commands that print a pass rate."""
+"""Find the label file of results without reading it, for commands that print a pass rate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def default_labels(results: Path) -> Path:
 
 
 def find_labels_file(results: Path) -> Path:
-    """Return the label file next to the results, whether or not it exists.
+    """Return the path of the label file next to the results, which may not exist.
 
-    For rescored results without one, return the label file of the original results.
+    If rescored results have none, this is the label file of the original results.
     """
     own = default_labels(results)
     if own.exists() or not read_header(results).get("rescored"):

@@ -1,4 +1,4 @@
-"""Open and extend a result file's draw and labels, and adopt labels from other files."""
+"""Open and extend the draw and labels of a result file."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def now() -> str:
 class Labelling:
     """The answers in a result file, with their draw and labels, which are stored in `file`.
 
-    `is_new_draw` is True until the draw is written to the file. `drawn_from` contains the answers as they were at the
-    time of the draw, before the run was scored again.
+    `is_new_draw` is True until the draw is written. `drawn_from` contains the answers at the time of the draw, before
+    the run was scored again.
     """
 
     file: Path
@@ -63,13 +63,14 @@ class Labelling:
         simple: bool = False,
         redraw: bool = False,
     ) -> Labelling:
-        """Open the labelling of results, using the draw in the label file or a new draw, which is written by
-        `save_draw`.
+        """Open the labelling of results, with the draw in the label file or a new one.
 
-        A new draw has `count` answers (60 by default), a random `seed` unless one is given, and ignores verdicts if
-        `simple` is true. A `count` larger than the draw extends it; a smaller `count` has no effect. `redraw` ignores
-        the label file. Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw
-        has another `seed` or is not `simple` although this is asked for, or if there are no answers.
+        A new draw has `count` answers (60 by default) and a random `seed` unless you give one, ignores verdicts if
+        `simple` is true, and is written by `save_draw`. A larger `count` extends an existing draw; a smaller one has no
+        effect. Use `redraw` to ignore the label file.
+
+        Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw has another
+        `seed` or is not `simple` as asked for, or if there are no answers.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
@@ -98,13 +99,13 @@ class Labelling:
         return cls(file, answers, labels.draw, labels, labels.draw is not before, drawn_from)
 
     def save_draw(self) -> None:
-        """Write the draw to the file if it is new. Raises `ConfigError` if the file cannot be written."""
+        """Write the draw to the file if it is new. Raises `ConfigError` if that fails."""
         if self.is_new_draw:
             append_draw(self.file, self.draw)
             self.is_new_draw = False
 
     def add(self, labels: Sequence[Label]) -> None:
-        """Add labels and append them to the file. Raises `ConfigError` if the file cannot be written."""
+        """Add labels and append them to the file. Raises `ConfigError` if that fails."""
         if labels:
             append_labels(self.file, labels)
         for label in labels:
@@ -116,11 +117,10 @@ class Labelling:
         return [self.answers.by_id[item] for item in items]
 
     def asked_in_file(self, labeller: str | None) -> list[str]:
-        """Return the ids of drawn answers to put in a sheet or page: those not labelled against their current ground
-        truth.
+        """Return the IDs of drawn answers to put in a sheet or page.
 
-        If `labeller` is None, all drawn answers are returned, unless labels are stale because a ground truth has
-        changed, in which case the answers with a stale label or no label are returned.
+        These are the answers that `labeller` has not labelled for their current ground truth. If `labeller` is None,
+        they are all drawn answers or, if a ground truth has changed, those with a stale label or no label.
         """
         drawn = [item.item for item in self.draw.items]
         if labeller is not None:
@@ -129,15 +129,15 @@ class Labelling:
         return [item for item in drawn if item in stale or item not in self.labels.by_item] if stale else drawn
 
     def ask(self, items: Sequence[str], labeller: str | None) -> list[AskedAnswer]:
-        """Return the answers with the ids in `items`, each with the extracted values to ask `labeller` about.
+        """Return the answers with these IDs, each with the extracted values to ask `labeller` about.
 
         If `labeller` is None, anybody may be asked. Labels for extracted values do not depend on the ground truth, so
-        values that have been labelled are not asked about again if the ground truth changes.
+        they remain valid if it changes.
         """
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer to ask about. If its label is stale, add the reason and only the values left to label."""
+        """Return an answer to ask about. If its label is stale, it has a reason and only the values left."""
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
             return AskedAnswer(answer, answer.extractions)
@@ -154,11 +154,11 @@ class Labelling:
         )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Return the labels in another label file or a sheet, and the number of labels for unknown answers.
+        """Read the labels in another label file or a sheet. Also returns how many are for unknown answers.
 
-        The file's suffix distinguishes the two. Rows of a sheet that do not name a labeller belong to `labeller`, and
-        their empty cells take their values from the labeller's earlier label. Nothing is written. Raises `ConfigError`
-        if the file cannot be read or contains a malformed label.
+        The suffix tells which of the two it is. Rows of a sheet without a name belong to `labeller`, and empty cells
+        are filled from that labeller's earlier label. Nothing is written. Raises `ConfigError` if the file cannot be
+        read or a label is malformed.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
@@ -168,7 +168,7 @@ class Labelling:
         return labels, len(everything) - len(labels)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add any labels that are not yet in the file, completed with the labeller's earlier extraction labels.
+        """Add labels that are not yet in the file, with the labeller's earlier extraction labels.
 
         Raises `ConfigError` if the file cannot be written.
         """
@@ -181,15 +181,15 @@ class Labelling:
         self.add(new)
 
     def stale(self) -> list[Answer]:
-        """Return the answers with a label based on a different ground truth, in the order of the results."""
+        """Return the answers with a label for a different ground truth, in the order of the results."""
         items = {item for item, _ in self.labels.stale}
         return [answer for answer in self.answers.by_id.values() if answer.id in items]
 
 
 def move_away(file: Path) -> Path | None:
-    """Rename an existing label file and return its new name, or None if it does not exist.
+    """Rename a label file. Returns its new name, or None if it does not exist.
 
-    Raises `ConfigError` if the file cannot be renamed.
+    Raises `ConfigError` if that fails.
     """
     if not file.exists():
         return None
@@ -214,5 +214,5 @@ def describe_draw(draw: Draw) -> list[str]:
 
 
 def asks_verdict(answer: Answer) -> bool:
-    """Return whether to ask if the answer is right. Answers with only trait scores have no verdict to compare."""
+    """Check if the labeller is asked about the answer itself, which is pointless if it has only trait scores."""
     return answer.verdicts != SCORED

@@ -1,4 +1,4 @@
-"""Corrected pass rates next to raw ones, in `karenina show` and `compare` and on the report page."""
+"""Corrected pass rates next to raw ones, in `karenina show` and `compare` and in reports."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _RATE: Final = (Column("Corrected", "share"), Column("Low", "share"), Column("Hi
 
 @dataclass(frozen=True, slots=True)
 class RunLabels:
-    """An answering model's corrected rate in a run with labels, or why there is none.
+    """The corrected rate of a model in a run with labels, or why there is none.
 
-    `label` is the run's letter; `run` is None if the labels cannot be used.
+    `label` is the letter of the run. `run` is None if the labels cannot be used.
     """
 
     label: str
@@ -47,10 +47,10 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of runs whose result file has a label file, or why there are none.
+    """Return the corrected rates of runs with a label file, or why there are none.
 
-    A run without a `model` gives one entry for each of its models. Other runs, and models with only trait scores, have
-    no entry.
+    A run without a `model` gives one entry per model. Runs without labels, and models with only trait scores, have no
+    entry.
     """
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []
@@ -82,20 +82,20 @@ def _open(source: Path, labels: Path) -> LabelledRun | str:
 
 
 def corrected_notes(runs: Sequence[NotedRun]) -> list[RunNote]:
-    """Return notes on the corrected rate of each run with labels, and on the corrected difference between each pair."""
+    """Return notes on the corrected rate of each run, and on the difference between each pair."""
     return _notes(runs, find_labels(runs))
 
 
 def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[RunNote]:
-    """Return the notes on corrected rates, followed by the notes on their differences."""
+    """Return the notes on corrected rates, then those on their differences."""
     several = len(run_labels) > 1 or len(runs) > 1
     return [*(_rate_note(label, several=several) for label in run_labels), *_difference_notes(runs, run_labels)]
 
 
 def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
-    """Return the note on a corrected rate, or on why there is none.
+    """Write the note on a corrected rate, or on why there is none.
 
-    If there are `several` rates or runs, the text names the model of a run without a letter.
+    If there are `several`, it names the model of a run without a letter.
     """
     name = f"{NAME} {labels.label}".strip()
     of = f"{labels.model}: " if several and not labels.label and labels.model else ""
@@ -107,7 +107,7 @@ def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
 
 
 def _stale(labels: RunLabels) -> str:
-    """Return a note on labels of this model's answers that were based on a different ground truth, or ""."""
+    """Write the note on labels for a different ground truth, or return "" if there are none."""
     if labels.run is None:
         return ""
     items = {item for item, _ in labels.run.labels.stale}
@@ -119,7 +119,7 @@ def _stale(labels: RunLabels) -> str:
 
 
 def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> Iterator[RunNote]:
-    """Yield a note for each pair of runs in which at least one run has a corrected rate."""
+    """Yield a note for each pair of runs, if at least one of them has a corrected rate."""
     by_label = {label.label: label for label in run_labels if label.label and label.found is not None}
     for a, b in combinations([run.label for run in runs if run.label], 2):
         if a in by_label and b in by_label:
@@ -134,7 +134,7 @@ def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels])
 
 
 def _difference(a: RunLabels, b: RunLabels) -> RunNote:
-    """Return the note on the difference between two runs, which must both have a corrected rate."""
+    """Write the note on the difference between two runs with corrected rates."""
     assert a.found is not None
     assert b.found is not None
     change = corrected_difference(a.found.rate, b.found.rate)
@@ -147,7 +147,7 @@ def _difference(a: RunLabels, b: RunLabels) -> RunNote:
 
 
 def corrected_section(page: PageRuns) -> Sequence[PageSection]:
-    """Return the report section on corrected rates, or no sections if there are no labels."""
+    """Return the section on corrected rates, or nothing if there are no labels."""
     runs = [
         NotedRun(label, run.model, Path(run.source) if run.source is not None else None)
         for label, run in zip(page.labels, page.runs, strict=True)
@@ -193,7 +193,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _judge_rows(run_labels: Sequence[RunLabels]) -> list[list[Cell]]:
-    """Return a table row for each judge in each run, with its agreement and kappa. Unusable labels are skipped."""
+    """Return a table row for each judge in each run. Labels that cannot be used are skipped."""
     rows: list[list[Cell]] = []
     for label in run_labels:
         if label.run is None:

@@ -1,4 +1,4 @@
-"""Sheets for labelling in a spreadsheet program: CSV or Excel, with one row for each question to the labeller."""
+"""Sheets for labelling in a spreadsheet program: CSV or Excel, with one row per question."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write the answers to be labelled as a sheet: an Excel file if the suffix is `.xlsx`, otherwise CSV.
+    """Write the answers to label as a sheet: Excel if the suffix is `.xlsx`, and CSV otherwise.
 
-    Return the new name of an earlier sheet at `path`, or None if there was none. An answer's first row asks whether the
-    answer is right. Each extracted value has a row that asks whether the answer states this value. The `why` column
-    says why an answer is being asked about again. The sheet does not contain verdicts. Raises `ConfigError` if `path`
-    is a file of another kind or cannot be written, and `LibraryMissing` if it is an Excel file and openpyxl is not
-    installed.
+    The first row of an answer asks if it is right. Further rows ask about each extracted value. The column `why` says
+    why an answer is asked about again. Verdicts are not shown. Returns the new name of an earlier sheet at `path`, or
+    None. Raises `ConfigError` if `path` is another kind of file or cannot be written, and `LibraryMissing` if an Excel
+    file is written without openpyxl.
     """
     rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -57,7 +56,7 @@ def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
 
 
 def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
-    """Return the number of answers truncated in an Excel sheet because they are too long for a cell, or 0 for CSV."""
+    """Return how many answers are too long for a cell of an Excel sheet. It is 0 for CSV."""
     return sum(len(entry.answer.text) > _LONGEST_CELL for entry in asked) if path.suffix.lower() == EXCEL else 0
 
 
@@ -71,7 +70,7 @@ def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as CSV. Text that could be a formula is prefixed with an apostrophe."""
+    """Make a function that writes the rows as CSV. Text that could be a formula gets an apostrophe."""
 
     def write(file: BinaryIO) -> None:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -84,10 +83,10 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook.
+    """Make a function that writes the rows as an Excel workbook.
 
-    Text is truncated to 32,000 characters, and control characters are replaced by U+FFFD. Raises `LibraryMissing`, even
-    before the function is called, if openpyxl is not installed.
+    Text is cut to 32,000 characters, and control characters are replaced by U+FFFD. Raises `LibraryMissing` at once if
+    openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook
@@ -119,15 +118,14 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 def read_sheet(
     path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
 ) -> tuple[list[Label], list[str]]:
-    """Return the labels in a sheet, and the places of rows for answers that are not in the results.
+    """Read the labels in a sheet. Also returns the places of rows for answers not in the results.
 
-    `labeller` gave the labels in rows without a name in the column `labeller`, and every label gets the `time`.
-    Whatever the sheet leaves out about an answer is taken from the `earlier` label by the same labeller.
+    Rows without a name in the column `labeller` are by `labeller`, and all labels get the `time`. What the sheet leaves
+    out about an answer is taken from the `earlier` label by the same labeller.
 
-    A sheet from elsewhere needs the column `right` (or `human_label`) and either `item` or `question_id`, along with
-    `answering_model` and `replicate` if a question has several answers. Rows without a label are left out. Raises
-    `ConfigError` if the sheet cannot be read or a column is missing, and also, naming the row, if a label is anything
-    other than yes, no or unclear.
+    Sheets from elsewhere need the column `right` (or `human_label`) and either `item` or `question_id`. If a question
+    has several answers, they also need `answering_model` and `replicate`. Rows without a label are left out. Raises
+    `ConfigError` if the sheet cannot be read, a column is missing, or a label is not yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
@@ -155,7 +153,7 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Return a label, completed with any parts of an earlier label that the rows leave out."""
+    """Add those parts of an earlier label that the rows leave out."""
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))
@@ -165,21 +163,21 @@ def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) 
 def _asked(row: Row) -> tuple[str, str]:
     """Return what a row is about: the answer, or the kind and name of an extracted value.
 
-    A row without the column `asked` is about the answer.
+    Rows without the column `asked` are about the answer.
     """
     kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
     return kind, name
 
 
 def _said(row: Row) -> str:
-    """Return the label in a row as it was written, or "" if there is none."""
+    """Return the label in a row as written, or ""."""
     return next((row[name] for name in RIGHT if row.get(name, "").strip()), "")
 
 
 def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
-    """Return the answer that a row is about, or None if the results do not contain it.
+    """Find the answer that a row is about. Returns None if it is not in the results.
 
-    Raises `ConfigError` if the row does not name an answer or if several answers match.
+    Raises `ConfigError` if the row does not name an answer or if several match.
     """
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
@@ -201,9 +199,9 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
-    """Return the label that results from a labeller's rows for an answer.
+    """Make a label from the rows of one labeller about one answer.
 
-    Raises `ConfigError`, naming the row, if a row is malformed.
+    Raises `ConfigError`, naming the row, if one is malformed.
     """
     right: bool | None = None
     extractions, notes = [], []
@@ -243,13 +241,13 @@ def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, R
 
 
 def _unprotected(text: str) -> str:
-    """Return text without the apostrophe that keeps spreadsheet programs from reading it as a formula."""
+    """Remove the apostrophe that keeps spreadsheet programs from reading text as a formula."""
     plain = text.removeprefix("'")
     return plain if could_be_formula(plain) else text
 
 
 def _as_json(text: str) -> str:
-    """Return the JSON form of a value that a person entered. Text that is not JSON becomes a JSON string."""
+    """Convert what a person entered to JSON. Text that is not JSON becomes a JSON string."""
     with suppress(ValueError):
         from_json(text)
         return text
@@ -257,7 +255,7 @@ def _as_json(text: str) -> str:
 
 
 def _parse_right(text: str, place: str) -> bool | None:
-    """Return True for yes, False for no, and None for unclear or blank. Raises `ConfigError` for anything else."""
+    """Convert yes, no and unclear (or blank) to True, False and None. Raises `ConfigError` otherwise."""
     word = text.strip().lower()
     if word in _YES:
         return True
@@ -269,9 +267,9 @@ def _parse_right(text: str, place: str) -> bool | None:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield the place of each row, and its cells as strings, keyed by lower-case column name.
+    """Yield the place of each row, and its cells by lower-case column name.
 
-    If several columns have the same name, the first one counts. Raises `ConfigError` if the sheet cannot be read.
+    If columns have the same name, the first one counts. Raises `ConfigError` if the sheet cannot be read.
     """
     try:
         with read_records(path, package="karenina-calibration") as records:

@@ -114,10 +114,10 @@ class EmbeddingCheck(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Load the model before any answer is generated. Returns no needs.
+        """Load the model before any answers are generated. Returns no needs.
 
-        The first load in a process takes seconds, which would otherwise be added to the first item. Raises `ValueError`
-        if the model is not available.
+        Loading takes seconds, which the first item would otherwise have to wait. Raises `ValueError` if the model is
+        not available.
         """
         try:
             get_embedder(config.section(EmbeddingSettings).embedding_check_model)
@@ -126,9 +126,7 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if the fields passed or are undecided, or if no verdict from the judge could make them
-        pass.
-        """
+        """Skip the stage if the fields passed or are undecided, or if no verdict could make them pass."""
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:
             return Skip("the fields passed" if passed else "the fields are undecided")
@@ -145,10 +143,10 @@ class EmbeddingCheck(Stage):
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare the values, ask the judge if they are similar enough, and revise the field result if the judge
-        agrees.
+        """Compare the values, and ask the judge if they are similar enough.
 
-        If the model or the judge fails, a warning is logged, and the check counts as not performed.
+        If the judge agrees, the field result is changed to True. If the model or the judge fails, a warning is logged,
+        and the check counts as not performed.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
@@ -170,9 +168,9 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
-        """Return whether the judge considers the values equivalent. If so, revise the field result to True.
+        """Ask the judge if the values are equivalent. If so, change the field result to True.
 
-        The judge's reply is recorded as a result field, and `score` appears in the reason for the revision. Raises
+        The reply is recorded as a result field, and `score` is named in the reason for the change. Raises
         `StructuredError` or `PortError` if the judge gives no verdict.
         """
         request = equivalence_request(context.question.question, expected, extracted)
@@ -197,7 +195,7 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the true values of the fields that a judge extracts, excluding fields that read the response itself."""
+    """Return the true values of the fields that a judge extracts, not of those that read the response."""
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}
 
@@ -208,10 +206,10 @@ def canonical(values: Mapping[str, Any]) -> str:
 
 
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str, Any]) -> bool:
-    """Return whether the fields would pass if every extracted value were equivalent to the true value.
+    """Check if the fields would pass if all extracted values were equivalent to the true ones.
 
-    Fields without an extracted value keep their result. A class without verified fields, or with its own `verify`
-    method, is assumed to pass.
+    Fields without an extracted value keep their result. A class that verifies no fields or has its own `verify` method
+    is assumed to pass.
     """
     key = bound.template.key
     if bound.composition is None:
@@ -221,12 +219,12 @@ def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str
 
 
 def _similarity(model: str, one: str, another: str) -> float:
-    """Return the cosine similarity of two strings, using the named model, which is loaded if necessary."""
+    """Compute the cosine similarity of two strings. Loads the model if necessary."""
     return get_embedder(model).similarity(one, another)
 
 
 def _read(data: Mapping[str, Any]) -> _Verdict:
-    """Return the verdict in a judge's reply. Raises `InvalidReply` if it is neither true nor false."""
+    """Read the verdict from a judge's reply. Raises `InvalidReply` if it is neither true nor false."""
     if not isinstance(data[EQUIVALENT], bool):
         raise InvalidReply(f'the key "{EQUIVALENT}" must be true or false')
     return _Verdict(data[EQUIVALENT], data["reasoning"])

@@ -1,4 +1,4 @@
-"""Local files of embedding models. Nothing is downloaded, and no heavy library is imported."""
+"""Find local files of embedding models, without downloads or heavy imports."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OWNER: Final = "sentence-transformers"
 
 
 class ModelUnavailable(RuntimeError):
-    """Raised when an embedding model is not available. The message says how to fix the problem."""
+    """Raised when there is no local copy of an embedding model. The message says how to get one."""
 
 
 class ModelPackage(NamedTuple):
-    """A package containing a model: the distribution's name, and the path of a folder or zip file inside it."""
+    """A package that contains a model: its distribution, and the path of a folder or zip file inside it."""
 
     distribution: str
     inside: str
@@ -32,9 +32,9 @@ class ModelPackage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A model that is contained in several packages.
+    """A model that several packages contain.
 
-    Only weights with this SHA-256 are loaded, whatever the package.
+    Only weights with this SHA-256 are loaded from any of them.
     """
 
     sha256: str
@@ -54,7 +54,7 @@ PACKAGED_MODELS: Final = {
 
 
 def explain_missing_library() -> str | None:
-    """Return what to install if sentence-transformers is missing, or None if it is installed."""
+    """Return what to install if sentence-transformers is missing, or None if it is there."""
     try:
         there = find_spec("sentence_transformers") is not None
     except (ImportError, ValueError):
@@ -69,11 +69,11 @@ def explain_missing_library() -> str | None:
 
 
 def find_model(name: str) -> Path:
-    """Return the folder or zip file of a model.
+    """Find the folder or zip file of a model.
 
-    `name` is the path of a folder, or a name that is looked up in installed packages and then in the Hugging Face
-    cache. A path must contain a slash: a plain name never refers to a folder in the working directory. Raises
-    `ModelUnavailable`, whose message says how to get the model.
+    `name` is either the path of a folder, which must contain a slash, or a plain name. Plain names are looked up in
+    installed packages and then in the Hugging Face cache. Raises `ModelUnavailable` if there is none, with a message
+    that says how to get the model.
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and os.path.lexists(folder) and folder.is_dir():
@@ -85,7 +85,7 @@ def find_model(name: str) -> Path:
 
 
 def _check_folder(folder: Path) -> Path:
-    """Return the resolved folder. Raises `ModelUnavailable` if it does not contain an embedding model."""
+    """Resolve a folder. Raises `ModelUnavailable` if it contains no embedding model."""
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
             f"the folder {folder} does not contain an embedding model (no modules.json or config.json); specify a "
@@ -95,9 +95,9 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
-    """Return the path of a model in the first installed package that contains it, or None if there is none.
+    """Find a model in the installed packages. Returns None if no package contains it.
 
-    Raises `ModelUnavailable` if the package contains weights other than those expected.
+    Raises `ModelUnavailable` if the weights in the package are not those expected.
     """
     packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
     for package in packaged.packages if packaged is not None else ():
@@ -120,8 +120,9 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """Return the SHA-256 of the weights in a folder or a zip file, or None if there are none. It is computed once per
-    path.
+    """Compute the SHA-256 of the weights in a folder or zip file, once per path.
+
+    Returns None if there are no weights.
     """
     try:
         if path.is_dir():
@@ -134,9 +135,9 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
-    """Return the folder of a model in the Hugging Face cache, or None if it is not there. Nothing is downloaded.
+    """Find a model in the Hugging Face cache. Returns None if it is not there. Nothing is downloaded.
 
-    A name without a slash is looked up among the models of sentence-transformers.
+    Names without a slash are those of sentence-transformers models.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -149,7 +150,7 @@ def _find_in_hub_cache(name: str) -> Path | None:
 
 
 def _explain_missing(name: str) -> str:
-    """Return a message saying that a model is not available locally, and how to get it."""
+    """Explain that there is no local copy of a model, and how to get one."""
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
         f"{install_command('karenina-embedding[carried]')}, or "

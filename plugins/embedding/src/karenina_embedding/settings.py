@@ -12,7 +12,7 @@ DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
 
 class EmbeddingSettings(BaseModel):
-    """Settings of the stage that compares failed fields with the ground truth by meaning."""
+    """The settings for comparing failed fields with the ground truth by meaning."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     embedding_check_enabled: bool = Field(
@@ -39,7 +39,7 @@ class EmbeddingSettings(BaseModel):
     @field_validator("embedding_check_model")
     @classmethod
     def _named(cls, value: str) -> str:
-        """Return the name without surrounding spaces. Raises `ValueError` if it is blank."""
+        """Remove spaces around the name. Raises `ValueError` if it is blank."""
         if not value.strip():
             raise ValueError(f"the value must not be empty; set a model or a folder, such as {DEFAULT_MODEL}")
         return value.strip()

@@ -23,7 +23,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_tool_sources() -> list[ToolSource]:
-        """Return the source that provides the tools of a model's MCP servers."""
+        """Return the source of tools from the MCP servers of a model."""
         from karenina_mcp.tool_list import MCPSource
 
         return [MCPSource()]

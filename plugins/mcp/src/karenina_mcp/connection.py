@@ -1,4 +1,4 @@
-"""Connections to MCP servers: opened concurrently, each in its own task, and reopened if the server ends."""
+"""Connections to MCP servers. They are opened concurrently, and reopened if a server ends."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
 )
-"""Environment variables for server processes, besides those that the MCP library passes on (PATH, HOME, TERM, ...)."""
+"""Environment variables for servers, besides those that the MCP library passes on (PATH, HOME, TERM, ...)."""
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the transport to a server, without connecting yet. A server process runs in `workspace`.
+    """Create the transport to a server, without connecting. A server process runs in `workspace`.
 
-    `output` receives the server process's stderr and, if the server is stopped, the reason. Raises `ValueError` if the
-    command line is empty, its program is not found, or an environment variable is not set; for a server with a URL,
-    this is raised on connecting.
+    `output` gets the stderr of the process and, if the server is stopped, the reason. Raises `ValueError` if the
+    command line is empty, the program is not found, or an environment variable is not set. Servers with a URL raise
+    this when they are connected.
     """
     if server.is_remote:
         return _over_http(server, output, bounds)
@@ -77,7 +77,7 @@ def transport(server: Server, workspace: Path | None, output: Output, bounds: Re
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
     """Connect to a server by URL for the duration of the block.
 
-    A reply that is broken or exceeds `bounds` closes the connection, and `output.stopped` states the reason.
+    A reply that is broken or exceeds `bounds` closes the connection. The reason is then in `output.stopped`.
     """
 
     def note(error: BrokenReply | ReplyTooLarge) -> None:
@@ -96,9 +96,9 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text blocks of a result, joined by newlines. Other content is described, but its data is omitted.
+    """Return the text of a result. Other content is described, without its data.
 
-    If there is no such text, the structured content is returned as JSON.
+    If there is no text, the structured content is returned as JSON.
     """
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:
@@ -107,7 +107,7 @@ def result_text(result: CallToolResult) -> str:
 
 
 def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
-    """Yield the text of each block. Links are written out; images, audio and binary resources are only described."""
+    """Yield the text of each block. Links are written out; images, audio and other data are described."""
     for block in blocks:
         if isinstance(block, TextContent):
             yield block.text
@@ -134,9 +134,9 @@ async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """Return the form requested by the server, filled in with its default values.
+    """Fill in the form requested by the server with its default values.
 
-    Declines if a required field has no default, or if the server wants a web page to be opened.
+    Declines if a required field has no default, or if the server wants to open a web page.
     """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")
@@ -152,7 +152,7 @@ async def answer_elicitation(
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
-"""Maximum pages that are read of one server's tool list; further pages are ignored."""
+"""The maximum number of pages read from a server's tool list. Further pages are ignored."""
 MOST_TOOLS: Final = 1000
 """Maximum tools that one server may list."""
 _MOMENT: Final = 1.0
@@ -164,7 +164,8 @@ async def open_connections(
 ) -> AsyncIterator[list[Connection]]:
     """Connect to all servers and list their tools, for the duration of the block.
 
-    If a server cannot be reached, closes the other connections and raises `PortError` of category `connection`.
+    If one of them cannot be reached, the others are closed too. Raises `PortError` of the category `connection` in that
+    case.
     """
     connections = [Connection(server, workspace, bounds) for server in servers]
     try:
@@ -178,10 +179,10 @@ async def open_connections(
 
 
 class Connection:
-    """A connection to one server. If the server ends, the next call reconnects.
+    """A connection to one server. If the server ends, the next call connects again.
 
-    When a server ends, all calls in progress fail, including those for other items. Each of them is retried once, on a
-    new server and one at a time, so that a call that crashes every server does not make the others fail.
+    When a server ends, all its calls fail, including those of other items. They are then retried once on a new server,
+    one at a time, so that a call that crashes every server does no harm to the others.
     """
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
@@ -194,9 +195,10 @@ class Connection:
         self._link: _ClientTask | None = None
 
     async def begin(self) -> None:
-        """Connect, and store the server's tools in `listing`.
+        """Connect, and store the tools of the server in `listing`.
 
-        Raises `PortError` of category `connection` if the server cannot be started or reached, or breaks the protocol.
+        Raises `PortError` of the category `connection` if the server cannot be started or reached, or breaks the
+        protocol.
         """
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
@@ -205,11 +207,11 @@ class Connection:
             raise PortError(self._explain_failure(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return its result as text. A call that fails because the server ended is repeated once.
+        """Call a tool and return its result as text. The call is repeated once if the server ended.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice. If
-        this program disconnected a remote server because of its reply, the error is a `ToolError`, because the server
-        is still running.
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice. The
+        error is also a `ToolError` if a remote server was disconnected because of its reply, because it is still
+        running.
         """
         try:
             return await self._call_once(tool, arguments)
@@ -253,9 +255,9 @@ class Connection:
             await self._link.end()
 
     async def _client(self) -> Client:
-        """Return the connected client, connecting first if there is no client or its server has ended.
+        """Return the connected client, after connecting if necessary.
 
-        Raises `_CannotConnect` if the connection fails.
+        Raises `_CannotConnect` if that fails.
         """
         async with self._one_at_a_time:
             if self._link is None or self._link.over:
@@ -265,10 +267,9 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools listed on the first `MOST_PAGES` pages of the server's tool list. A server need not offer
-        any.
+        """List the tools on the first `MOST_PAGES` pages of the server's tool list. There may be none.
 
-        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
+        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS`.
         """
         if client.server_capabilities.tools is None:
             return []
@@ -285,7 +286,7 @@ class Connection:
         return tools
 
     def _explain_failure(self, error: Exception) -> str:
-        """Return why the server cannot be used, followed by the end of its stderr, without secrets."""
+        """Explain why the server cannot be used. Includes the end of its stderr, without secrets."""
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
             why = f"the server did not answer within {seconds:g} s; raise start_timeout"
@@ -296,9 +297,9 @@ class Connection:
         return self._without_secrets(message)
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
-        """Return the error to raise for a failed call: `_ServerGone` if the server ended, otherwise `ToolError`.
+        """Return the error to raise for a failed call: `_ServerGone` if the server ended, or else `ToolError`.
 
-        If the server has dropped the session, the next call reconnects.
+        If the server has dropped the session, the next call connects again.
         """
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
             message = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
@@ -318,9 +319,9 @@ class Connection:
 
 
 class _ServerGone(Exception):
-    """Raised when a call fails because the server ended or could not be started.
+    """Raised when a server ends during a call or cannot be started.
 
-    `stopped` is True if this program stopped the server because a reply was broken or exceeded a limit.
+    `stopped` is True if this program stopped it because of a reply that was broken or too large.
     """
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
@@ -329,11 +330,11 @@ class _ServerGone(Exception):
 
 
 class _CannotConnect(Exception):
-    """Raised when no client could be connected. The message states the reason."""
+    """Raised when a client cannot be connected. The message says why."""
 
 
 class _ClientTask:
-    """A client and the task that opens and closes it. Only the task that opened a client may close it."""
+    """A client and the task that opens and closes it. A client must be closed by the task that opened it."""
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.over = False
@@ -343,7 +344,7 @@ class _ClientTask:
         self._task = asyncio.create_task(self._hold(server, workspace, bounds), name=f"MCP server {server.name}")
 
     async def client(self) -> Client:
-        """Return the client once it is connected. Raises `_CannotConnect` if it cannot be connected or was closed."""
+        """Wait until the client is connected. Raises `_CannotConnect` if this fails or it was closed."""
         return await asyncio.shield(self._ready)
 
     async def end(self) -> None:
@@ -353,9 +354,9 @@ class _ClientTask:
         await asyncio.wait([self._task])
 
     async def _hold(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
-        """Connect the client and keep it open until `end` is called or the connection breaks.
+        """Connect the client, and keep it open until `end` is called or the connection breaks.
 
-        An error is not raised here, but by `client` if it is waiting.
+        Errors are not raised here, but by `client` if it is waiting.
         """
         try:
             with self._scope:
@@ -370,9 +371,9 @@ class _ClientTask:
             self._fail(_CannotConnect(self.output.stopped or "the connection was closed"))
 
     def _fail(self, error: BaseException) -> None:
-        """Report an error to callers waiting for the client.
+        """Report an error to callers that wait for the client.
 
-        Does nothing once the client is connected or has failed.
+        Does nothing if the client is connected or has already failed.
         """
         if not self._ready.done():
             self._ready.set_exception(_CannotConnect(_error_text(error)))
@@ -380,9 +381,9 @@ class _ClientTask:
 
 
 def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
-    """Return a client for the server that is not connected yet.
+    """Create a client for the server, without connecting.
 
-    The client responds to elicitation only if the server's option is "defaults".
+    It responds to elicitation only if the server's option is "defaults".
     """
     return Client(
         transport(server, workspace, output, bounds),
@@ -394,7 +395,7 @@ def _client(server: Server, workspace: Path | None, output: Output, bounds: Repl
 def _error_text(error: BaseException) -> str:
     """Return the message of an error, or its type if the message is empty.
 
-    For several validation errors, only the first is returned.
+    Of several validation errors, only the first is returned.
     """
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
@@ -403,14 +404,14 @@ def _error_text(error: BaseException) -> str:
 
 
 def _is_disconnect(error: Exception) -> bool:
-    """Return whether the error means that the server is gone or, for a remote server, has dropped the session."""
+    """Check if the error means that the server is gone or, if it is remote, has dropped the session."""
     if not isinstance(error, MCPError):
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
     return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the first error in nested exception groups. Any other error is returned unchanged."""
+    """Return the first error in nested exception groups, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

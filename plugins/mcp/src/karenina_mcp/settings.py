@@ -1,4 +1,4 @@
-"""Settings of MCP servers, and the servers configured in the fields of a model."""
+"""The settings of MCP servers, and the servers in the fields of a model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ServerOptions(StrictSettings):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One of a model's MCP servers: its name, its address (a URL or a command line), and its options."""
+    """An MCP server of a model: its name, its address (a URL or a command line), and its options."""
 
     name: str
     address: str
@@ -69,14 +69,14 @@ class Server:
         return _URL.match(self.address) is not None
 
     def url(self) -> str:
-        """Return the URL with environment variables expanded. Raises `ValueError` if a variable is unset or empty."""
+        """Return the URL with environment variables expanded. Raises `ValueError` if one is unset or empty."""
         return expand_variables(self.address)
 
     def command(self) -> list[str]:
-        """Return the words of the command line, with environment variables expanded.
+        """Split the command line into words, with environment variables expanded.
 
-        The program is replaced by its absolute path. It is searched for in PATH, then next to this Python. Raises
-        `ValueError` if the line is empty or badly quoted, a variable is unset or empty, or the program is not found.
+        The program becomes an absolute path. It is searched for in PATH, then next to this Python. Raises `ValueError`
+        if the line is empty or badly quoted, a variable is unset or empty, or the program is not found.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
@@ -88,13 +88,13 @@ class Server:
         return {name: expand_variables(value.get_secret_value()) for name, value in self.options.headers.items()}
 
     def passed_variables(self) -> dict[str, str]:
-        """Return the environment variables named in `environment`. Raises `ValueError` if one is unset or empty."""
+        """Return the variables named in `environment`. Raises `ValueError` if one is unset or empty."""
         return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
-        """Return the strings that messages must not contain: values of headers and variables, and secrets in the URL.
+        """Return the strings to hide in messages: header values, variables, and secrets in the URL.
 
-        Strings of up to 3 characters are omitted. Returns an empty set if a variable is unset or empty.
+        Strings of up to 3 characters are left out. The set is empty if a variable is unset or empty.
         """
         try:
             values = {*self.headers().values(), *self.passed_variables().values()}
@@ -121,9 +121,9 @@ def has_servers(model: ModelConfig) -> bool:
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """Return the model's validated servers.
+    """Read the servers of a model and check them.
 
-    Raises `AdapterConfigError`, listing all the problems found.
+    Raises `AdapterConfigError` with all the problems found.
     """
     servers: list[Server] = []
     problems: list[str] = []
@@ -150,9 +150,9 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Return `text` with `${NAME}` replaced by the values of environment variables.
+    """Replace each `${NAME}` in `text` by an environment variable.
 
-    Raises `ValueError` if a variable is unset or empty.
+    Raises `ValueError` if it is unset or empty.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -165,7 +165,7 @@ def expand_variables(text: str) -> str:
 
 
 def find_program(program: str) -> str:
-    """Return the absolute path of a program in PATH or next to this Python. Raises `ValueError` if it is not found."""
+    """Find a program in PATH or next to this Python. Raises `ValueError` if it is not there."""
     path = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if path is None:
         raise ValueError(f"the program {program!r} was not found; install the program, or set its full path")
@@ -215,7 +215,7 @@ def _url_problems(server: Server) -> Iterator[str]:
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:
-    """Yield a message for each problem with the tool filter and descriptions that shows before tools are listed."""
+    """Yield a message for each problem with the tool filter and descriptions, before tools are listed."""
     chosen = model.mcp_tool_filter
     if chosen is not None and not chosen:
         yield "mcp_tool_filter is empty, so the model would get no tools; name some tools, or remove mcp_tool_filter"
@@ -231,15 +231,15 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
 
 
 def _option_problem(server: str, place: tuple[int | str, ...], message: str) -> str:
-    """Return a message about an invalid server option. `place` is the path of the field within the options."""
+    """Explain why an option of a server is invalid. `place` is the path of the field in the options."""
     field = ".".join(str(part) for part in place)
     return f"mcp_server_options.{server}.{field}: {message}"
 
 
 def _without_secrets(words: list[str]) -> Iterator[str]:
-    """Yield the words of a command line, hiding the values of options and variables whose names suggest a secret.
+    """Yield the words of a command line, with the values of options and variables hidden if they look secret.
 
-    Words such as "key" and "token" in a name suggest a secret. References to variables are kept.
+    They look secret if there is a word such as "key" or "token" in the name. References to variables are kept.
     """
     hide_next = False
     for word in words:

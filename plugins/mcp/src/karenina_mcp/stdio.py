@@ -1,7 +1,7 @@
-"""A transport for servers started by a command, which uses their standard input and output.
+"""The transport for servers that a command starts, over their standard input and output.
 
-The library's own transport buffers lines of any length, reads them in quadratic time, writes all of the server's stderr
-to disk, and leaves child processes of the server running if the server itself ends in time.
+The library's own transport buffers lines of any length, takes quadratic time to read them, writes all of stderr to
+disk, and may leave child processes of the server running.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[S
 
 @dataclass(slots=True)
 class Output:
-    """The end of a server's stderr. `stopped` is the reason why the server was stopped, or None if it was not."""
+    """The end of a server's stderr. `stopped` says why the server was stopped, or is None."""
 
     stopped: str | None = None
     _tail: bytearray = field(default_factory=bytearray)
@@ -53,7 +53,7 @@ class Output:
         del self._tail[:-_TAIL_BYTES]
 
     def stderr_tail(self) -> str:
-        """Return the end of the server's stderr as a single line. Bytes that are not UTF-8 are replaced."""
+        """Return the end of stderr as a single line. Bytes that are not UTF-8 are replaced."""
         return " ".join(self._tail.decode("utf-8", "replace").split())
 
 
@@ -65,11 +65,11 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server, connect to it for the duration of the block, and then stop the server and its process group.
+    """Start a server, and stop it and its process group at the end of the block.
 
-    The server runs in `folder`, or in this process's folder if None. Its environment consists of the library's usual
-    variables and `environment`. A server that, after one request, writes more bytes than `bounds` allows or more than
-    `MOST_MESSAGES` lines is disconnected. `output` gets the reason, and the server's stderr.
+    The server runs in `folder`, or in the current folder if it is None. It gets the library's usual environment
+    variables and those in `environment`. It is disconnected if it writes more than `bounds` allows, or more than
+    `MOST_MESSAGES` lines, after one request. `output` gets the reason and the server's stderr.
     """
     process = await anyio.open_process(
         list(command),
@@ -100,7 +100,7 @@ async def connect_stdio(
 
 @dataclass(slots=True)
 class _Allowance:
-    """The number of bytes and lines that a server may still write before the next request."""
+    """How many bytes and lines a server may still write before the next request."""
 
     most_bytes: int
     bytes_left: int = field(init=False)
@@ -114,10 +114,7 @@ class _Allowance:
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count output of `size` bytes and `lines` lines.
-
-        Returns a message if it exceeds the allowance, otherwise None.
-        """
+        """Count output. Returns a message if there is too much of it, and None otherwise."""
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:
@@ -130,9 +127,9 @@ class _Allowance:
 async def _read(
     process: Process, to_session: MemoryObjectSendStream[Incoming], allowance: _Allowance, output: Output
 ) -> None:
-    """Pass the server's messages on to the session until its output ends or exceeds the allowance.
+    """Pass messages of the server on to the session until the output ends or becomes too much.
 
-    If the allowance is exceeded, the session ends and `output.stopped` states the reason. Further output is discarded.
+    If it becomes too much, the session ends, `output.stopped` says why, and further output is discarded.
     """
     assert process.stdout is not None
     line = bytearray()
@@ -152,7 +149,7 @@ async def _read(
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Read and discard the remaining output slowly, because a server blocked by a full pipe cannot exit on its own."""
+    """Discard the rest of the output slowly, because a server blocked by a full pipe cannot exit."""
     with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         while True:
             await stream.receive()
@@ -162,7 +159,7 @@ async def _drain(stream: ByteReceiveStream) -> None:
 def _message(line: bytes) -> Incoming:
     """Parse a line as a message.
 
-    Returns, rather than raises, a `ValueError` if it is invalid or has too many values.
+    An invalid message gives a `ValueError`, which is returned and not raised.
     """
     if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
         return ValueError(f"a message contains more than {MOST_VALUES} values")
@@ -178,9 +175,9 @@ async def _write(
     to_session: MemoryObjectSendStream[Incoming],
     allowance: _Allowance,
 ) -> None:
-    """Pass the session's messages on to the server. Each request renews the allowance.
+    """Pass messages of the session on to the server. Each request renews the allowance.
 
-    The session ends if it is no longer possible to write to the server.
+    The session ends if the server can no longer be written to.
     """
     assert process.stdin is not None
     try:
@@ -195,7 +192,7 @@ async def _write(
 
 
 async def _read_stderr(process: Process, output: Output) -> None:
-    """Read the server's stderr and add it to `output`. After `_FREE_STDERR` bytes, it is read slowly."""
+    """Add the server's stderr to `output`. It is read slowly after `_FREE_STDERR` bytes."""
     assert process.stderr is not None
     size = 0
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -207,7 +204,7 @@ async def _read_stderr(process: Process, output: Output) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Close the server's input, wait up to `_GRACE` seconds for the server to exit, and end its process group.
+    """Close the server's input, wait up to `_GRACE` seconds for it to exit, and end its process group.
 
     Processes that have left the group are not ended.
     """
@@ -228,7 +225,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> None:
-    """Wait until the process has ended, but no longer than `_GRACE` seconds."""
+    """Wait for the process to end, but no longer than `_GRACE` seconds."""
     # Not `process.wait()`, which also waits for the pipes: a child process of the server may hold them open.
     with anyio.move_on_after(_GRACE):
         while process.returncode is None:  # noqa: ASYNC110 - there is no event for the end of a process

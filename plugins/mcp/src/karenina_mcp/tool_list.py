@@ -1,4 +1,4 @@
-"""The tools of a model's MCP servers, as agents receive them: filtered, with unique names and final descriptions."""
+"""The tools of MCP servers as agents see them: filtered, and with unique names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_OF_TOOLS: Final = 1_000_000
-"""Maximum size of one server's tool list, in characters and values: every request contains the list."""
+"""The maximum size of a server's tool list, in characters and values. Every request contains it."""
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -32,7 +32,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class MCPTool:
-    """A tool of a server. `name` is the name shown to the model, and `own_name` is the tool's name on the server."""
+    """A tool on a server. The model sees it as `name`, and the server knows it as `own_name`."""
 
     name: str
     description: str
@@ -48,18 +48,18 @@ class MCPTool:
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Call the tool and return its result as text.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice; see
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice. See
         `Connection.call`.
         """
         return await self.connection.call(self.own_name, arguments)
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
-    """Return the tools available to the model, in the order in which the servers list them.
+    """Select the tools that the model may use, in the order of the servers' lists.
 
-    `mcp_tool_filter` and `mcp_tool_description_overrides` may use a tool's name as shown to the model (with its prefix)
-    or as listed by the server. Characters that are not allowed in tool names become underscores. Raises a permanent
-    `PortError` for an unknown name, for two tools with the same name, and for a tool list or name that is too long.
+    `mcp_tool_filter` and `mcp_tool_description_overrides` accept the names that the model sees (with a prefix) and
+    those on the server. Characters that are not allowed in names become underscores. Raises a permanent `PortError` for
+    an unknown name, for two tools with the same name, and for a list or name that is too long.
     """
     every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
     problems = [
@@ -83,7 +83,7 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
-    """Yield a message for each reason why a server's tool list is too large to be sent in requests."""
+    """Yield a message for each reason why a tool list is too large to be sent in requests."""
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
@@ -95,9 +95,9 @@ def _listing_problems(connection: Connection) -> Iterator[str]:
 
 
 def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
-    """Return a listed tool, with its prefix.
+    """Create a tool from a server's list, with its prefix.
 
-    Its description is the listed description or, failing that, its title. It is empty if the tool has neither.
+    Its description is the one in the list, or else its title, or else empty.
     """
     name = _NOT_IN_NAMES.sub("_", connection.server.options.prefix + tool.name)
     described = tool.description or tool.title or ""
@@ -105,12 +105,12 @@ def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
 
 
 def _with_description(tool: MCPTool, text: str | None) -> MCPTool:
-    """Return the tool with `text` as its description, or unchanged if `text` is None."""
+    """Return the tool with another description, or unchanged if `text` is None."""
     return tool if text is None else MCPTool(tool.name, text, tool.schema, tool.own_name, tool.connection)
 
 
 def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
-    """Return a message for each name that no tool has, either with or without its prefix."""
+    """Return a message for each name that no tool has, with or without its prefix."""
     offered = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
         f"{setting} names the tool {name!r}, which no server provides{did_you_mean(name, offered)}"
@@ -120,9 +120,9 @@ def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools
 
 
 def _clash(one: MCPTool, other: MCPTool) -> str:
-    """Return a message about two tools with the same name.
+    """Explain that two tools have the same name.
 
-    If they are on different servers, it includes the solution.
+    If they are on different servers, the message says how to solve this.
     """
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
@@ -135,11 +135,11 @@ def _clash(one: MCPTool, other: MCPTool) -> str:
 
 
 class MCPSource:
-    """The source that provides tools from the servers in `mcp_urls_dict`.
+    """Provides the tools of the servers in `mcp_urls_dict`.
 
-    A server given by a URL is connected over streamable HTTP. A server given by a command line is run as a process and
-    connected over stdio. The command line is split like a shell command but run without a shell, in the agents'
-    workspace if they have one. The process gets only a few common environment variables and those named in
+    Servers with a URL are connected over streamable HTTP. Servers with a command line are run as a process and
+    connected over stdio. The command line is split like a shell command, but it runs without a shell, in the workspace
+    of the agent if there is one. The process gets only a few common environment variables and those named in
     `mcp_server_options`.
     """
 
@@ -150,11 +150,11 @@ class MCPSource:
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` if the settings of a server are invalid. No server is started or contacted."""
+        """Raise `AdapterConfigError` if a server's settings are invalid. Does not start or contact any."""
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Return a context manager that connects to all servers concurrently and provides their tools.
+        """Connect to all servers concurrently, and provide their tools for the duration of a block.
 
         Entering it raises `AdapterConfigError` if the settings are invalid, and `PortError` if a server cannot be
         reached or its tools cannot be used.
@@ -164,9 +164,9 @@ class MCPSource:
 
 @asynccontextmanager
 async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
-    """Connect to the model's servers for the duration of the block, and yield their tools.
+    """Connect to the servers of a model and yield their tools.
 
-    Raises the errors described in `MCPSource.open`.
+    Raises the same errors as `MCPSource.open`.
     """
     from karenina_mcp.connection import open_connections
     from karenina_toolkit.replies.reply_bounds import ReplyBounds

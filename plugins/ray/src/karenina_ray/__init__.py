@@ -1,4 +1,7 @@
-"""The `ray` executor, which distributes a run over the workers of a Ray cluster. The entry point names `plugin`."""
+"""The executor `ray`, which distributes a run over a Ray cluster.
+
+The entry point refers to `plugin`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Functions to start or join a Ray cluster quietly: no dashboard, no usage statistics, no output on the screen.
+"""Start or join a Ray cluster quietly, without dashboard, usage statistics or output on the screen.
 
-`ray.init` waits for about two minutes if nothing responds at the address, and has no timeout argument, so a timeout for
-joining is added here.
+This module adds a timeout for joining, because `ray.init` has none and waits for two minutes if nothing responds.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from karenina_core.errors import ConfigError
 
 _CONNECT: Final = 5.0
 _JOIN: Final = 10.0
-"""The timeout for joining, in seconds. A running cluster answers in less than one second."""
+"""The timeout for joining, in seconds. Running clusters answer in less than one."""
 
 
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
-    """Connect the module `ray` to a cluster. `options` are further arguments for `ray.init`.
+    """Connect the module `ray` to a cluster. `options` are passed to `ray.init`.
 
-    Raises `OSError` or `TimeoutError` if nothing responds at `address`, and any error raised by `ray.init`. A
-    connection that is made after the timeout is closed again.
+    Raises `OSError` or `TimeoutError` if nothing responds at `address`, and whatever `ray.init` raises. A connection
+    made after the timeout is closed again.
     """
     if ":" in address:
         await _check_reachable(address)
@@ -65,7 +64,7 @@ async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> No
 
 
 async def _check_reachable(address: str) -> None:
-    """Raise `OSError` or `TimeoutError` if nothing listens at `address`. An address without a port is not checked."""
+    """Raise `OSError` or `TimeoutError` if nothing listens at `address`. Without a port, nothing is checked."""
     host, _, port = address.rpartition(":")
     if not port.isdigit():
         return
@@ -82,21 +81,21 @@ _QUIET: Final = {
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the run's interpreter
 }
 _AUTH: Final = "RAY_AUTH_MODE"
-"""The environment variable that makes Ray send its token (RAY_AUTH_TOKEN or ~/.ray/auth_token) to a cluster."""
+"""The environment variable that makes Ray send its token (RAY_AUTH_TOKEN or ~/.ray/auth_token)."""
 _STORE: Final = 128 * 2**20
-"""The size of Ray's object store in bytes: messages are small, and Ray need not store them for long."""
+"""The size of Ray's object store in bytes. Messages are small and need not be stored for long."""
 
 logger = logging.getLogger("karenina")
 
 
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
-    """Yield the module `ray`, connected to an existing cluster or, if `address` is None, to a new one.
+    """Yield the module `ray`, connected to the cluster at `address` or, if that is None, to a new one.
 
-    A cluster that was started is stopped at the end of the block. If the program has already connected Ray, that
-    connection is used, whatever the `address`, and left open. `workers` is the number of CPUs of a new cluster (all
-    CPUs of this machine if None). Sets the variables in `_QUIET` in this process's environment, unless they are set.
-    Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
+    A new cluster is stopped at the end of the block. `workers` is its number of CPUs; if None, it uses all CPUs of this
+    machine. If the program has already connected Ray, that connection is used instead, and left open. This sets the
+    environment variables in `_QUIET`, unless they are set. Raises `ConfigError` if Ray cannot be started or the cluster
+    cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -137,16 +136,16 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
 
 
 def _import_ray() -> Any:
-    """Import Ray and return the module. The import blocks for some time."""
+    """Import Ray, which takes a while, and return the module."""
     import ray
 
     return ray
 
 
 class _SilencedRay:
-    """A context manager that logs Ray's messages about dead workers instead of printing them to standard output.
+    """Logs Ray's messages about dead workers for the duration of a block, instead of printing them.
 
-    Ray prints these messages regardless of `log_to_driver`, and has no option to turn them off.
+    Ray prints them whatever `log_to_driver` says, and has no option to turn them off.
     """
 
     def __init__(self, ray: Any, verbose: bool) -> None:

@@ -1,4 +1,4 @@
-"""`RayExecutor`, which distributes a run over the workers of a Ray cluster, and its settings."""
+"""The executor that distributes a run over a Ray cluster, and its settings."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ class RaySettings(BaseModel):
     @field_validator("ray_address")
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
-        """Return the address unchanged. Raises `ValueError` for the address of a Ray client (ray://), which is not
-        supported.
-        """
+        """Raise `ValueError` for the address of a Ray client (ray://), which is not supported."""
         if value is not None and value.startswith("ray://"):
             raise ValueError(
                 "the Ray client (ray://) is not supported; run on a node of the cluster, and specify host:port"
@@ -63,11 +61,11 @@ logger = logging.getLogger("karenina")
 
 
 class RayExecutor(Executor):
-    """An executor that assigns a run's answers to the workers of a Ray cluster as they become free.
+    """Distributes the answers of a run over the workers of a Ray cluster.
 
-    Each worker is an actor with its own event loop, ports and limits. The journal, the output and the scheduling remain
-    in the process of the run. The concurrency limit of each server is divided among the workers, so that together they
-    make as many concurrent calls as a single process would. Each worker adapts its own share.
+    Workers get answers as they become free. Each is an actor with its own event loop, ports and limits. The journal,
+    the output and the scheduling stay in the process of the run. The concurrency limit of each server is divided among
+    the workers, so that together they make as many calls at once as a single process would.
     """
 
     name: ClassVar[str] = "ray"
@@ -76,7 +74,7 @@ class RayExecutor(Executor):
     settings: ClassVar[type[BaseModel]] = RaySettings
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if a plugin, setting or question in the run cannot be sent to other processes."""
+        """Raise `ConfigError` if a plugin, setting or question cannot be sent to other processes."""
         from karenina_ray.serialization import find_problems
 
         problems = find_problems(session)
@@ -84,10 +82,10 @@ class RayExecutor(Executor):
             raise ConfigError(problems)
 
     async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results in the order in which they become available.
+        """Yield the results as they become available.
 
-        Raises `ConfigError` if the cluster cannot be reached, and `ExecutorError` if the run cannot continue. Results
-        that are already in the journal do not require a cluster, so Ray is not started for them alone.
+        Ray is started only if there are results that are not in the journal yet. Raises `ConfigError` if the cluster
+        cannot be reached, and `ExecutorError` if the run cannot continue.
         """
         from karenina_ray.cluster import open_cluster
         from karenina_ray.work_queue import WorkQueue
@@ -116,10 +114,10 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return the number of workers to start, which is at least 1.
+    """Return the number of workers to start, at least 1.
 
-    It does not exceed `workers`, the number of answers, or the lowest concurrency limit of a server. Logs a warning if
-    it is reduced because of a server's limit.
+    It is limited by `workers`, the number of answers, and the lowest concurrency limit of a server. A warning is logged
+    if a server's limit reduces it.
     """
     core, concurrency = session.config.core, session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []

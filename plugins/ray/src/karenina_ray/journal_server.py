@@ -1,4 +1,7 @@
-"""The run's journal and budget, as served to its workers. Identical calls by several workers are made only once."""
+"""The journal and budget of the run, as they serve the workers.
+
+If several workers make the same call, it is made only once.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,9 @@ StartTask = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(slots=True)
 class _PendingCall:
-    """A call in progress, and the requests (worker and number) waiting for its outcome.
+    """A call in progress, and the requests waiting for it, each with its worker and number.
 
-    `maker` is the worker making the call, or None while the journal is being read or written.
+    `maker` is the worker that makes the call, or None while the journal is read or written.
     """
 
     maker: WorkerHandle | None = None
@@ -38,11 +41,10 @@ class _PendingCall:
 
 
 class JournalServer:
-    """The run's journal, as served to workers.
+    """Serves the journal of the run to the workers.
 
-    `send` sends a message to a worker, and `start` starts a background task. A worker's messages take effect
-    immediately, in the order in which they were sent: a worker may request a call, withdraw from it and request it
-    again without waiting in between.
+    `send` sends a message to a worker, and `start` starts a background task. Messages take effect at once and in order,
+    so a worker can request a call, withdraw from it and request it again without waiting.
     """
 
     def __init__(self, journal: ReplyStore, send: SendMessage, start: StartTask) -> None:
@@ -52,10 +54,9 @@ class JournalServer:
         self._pending: dict[str, _PendingCall] = {}
 
     def find(self, worker: WorkerHandle, message: Payload) -> None:
-        """Respond to a worker's request for a call with the stored outcome, or with None if the worker has to make the
-        call.
+        """Answer a worker's request for a call. None means that the worker has to make the call.
 
-        If another worker is already making the call, the response is sent once that worker has stored the outcome.
+        If another worker is making it, the response is sent when its outcome is stored.
         """
         key = message["key"]
         pending = self._pending.get(key)
@@ -68,7 +69,7 @@ class JournalServer:
     async def _find(self, key: str, pending: _PendingCall, call: CallRecord) -> None:
         """Look up a call in the journal.
 
-        Send its outcome to the waiting requests, or have the first one make the call.
+        Its outcome is sent to the waiting requests. If there is none, the first of them makes the call.
         """
         stored = await self._journal.find(call)
         if stored is None:
@@ -79,7 +80,7 @@ class JournalServer:
     def store(self, worker: WorkerHandle, message: Payload) -> None:
         """Start storing the outcome of a worker's call.
 
-        The response is sent once the outcome is in the journal's file.
+        The response is sent when it is in the journal's file.
         """
         pending = self._pending.get(message["key"])
         if pending is not None and pending.maker is worker:
@@ -87,9 +88,9 @@ class JournalServer:
         self._start(self._store(worker, message))
 
     async def _store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Store the outcome, respond to the worker that sent it, and send it to all waiting requests.
+        """Store an outcome, and send it to all waiting requests.
 
-        If the journal cannot store the outcome, its `PortError` is sent to all of them instead.
+        If the journal cannot store it, they get its `PortError` instead.
         """
         outcome = serialization.decode_outcome(message["outcome"], message["port"])
         response = {"kind": "response", "number": message["number"]}
@@ -105,9 +106,9 @@ class JournalServer:
             self._resolve(message["key"], pending, outcome)
 
     def leave(self, worker: WorkerHandle, key: str) -> None:
-        """Withdraw a worker from a call. If the worker was making the call, the first waiting request takes over.
+        """Withdraw a worker from a call. If it was making the call, the first waiting request takes over.
 
-        Otherwise, all of the worker's requests for the call are dropped. Unknown calls are ignored.
+        Otherwise, the worker's requests for the call are dropped. Unknown calls are ignored.
         """
         pending = self._pending.get(key)
         if pending is None:
@@ -118,12 +119,12 @@ class JournalServer:
             pending.waiting = deque(request for request in pending.waiting if request[0] is not worker)
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Reassign the calls that a dead worker was making to other workers waiting for them."""
+        """Give the calls of a dead worker to others that wait for them."""
         for key, pending in [(key, call) for key, call in self._pending.items() if call.maker is worker]:
             self._assign_maker(key, pending)
 
     def _assign_maker(self, key: str, pending: _PendingCall) -> None:
-        """Let the first waiting request whose worker is alive make the call. If there is none, forget the call."""
+        """Let the first waiting request with a live worker make the call. Without any, forget the call."""
         while pending.waiting:
             worker, number = pending.waiting.popleft()
             if worker.alive:
@@ -141,9 +142,9 @@ class JournalServer:
             self._respond(*pending.waiting.popleft(), outcome)
 
     def _respond(self, worker: WorkerHandle, number: int, outcome: CallOutcome | None) -> None:
-        """Send the response to request `number`.
+        """Respond to request `number`.
 
-        An `outcome` of None means that the worker has to make the call itself.
+        If `outcome` is None, the worker has to make the call itself.
         """
         encoded = serialization.encode_outcome(outcome) if outcome is not None else None
         self._send(worker, {"kind": "response", "number": number, "outcome": encoded})
@@ -153,11 +154,10 @@ _ReservationId = tuple["WorkerHandle", int]
 
 
 class BudgetServer:
-    """The run's budget, as served to workers. `send` sends a message to a worker, and `start` starts a background
-    task.
+    """Serves the budget of the run to the workers.
 
-    A dead worker's reservations are forfeited rather than released, because its calls may have been answered and
-    charged.
+    `send` sends a message to a worker, and `start` starts a background task. What a dead worker reserved is not
+    released, because its calls may have been answered and charged.
     """
 
     def __init__(self, budget: Budget, send: SendMessage, start: StartTask) -> None:
@@ -168,17 +168,17 @@ class BudgetServer:
         self._reserved: dict[_ReservationId, int] = {}
 
     def reserve(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start reserving the cost of a worker's call. The response states whether the budget covers the cost."""
+        """Start reserving the cost of a call. The response says if the budget covers it."""
         id = worker, message["reserved"]
         task = self._waiting[id] = self._start(self._reserve(id, message))
         task.add_done_callback(lambda _: self._waiting.pop(id, None))
 
     def holds(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start checking an earlier reservation. The response states whether it still allows the worker's call."""
+        """Start checking a reservation. The response says if it still allows the worker's call."""
         self._start(self._holds((worker, message["reserved"]), message["number"]))
 
     def release(self, worker: WorkerHandle, reserved: int) -> None:
-        """Release a worker's reservation, or cancel the request for one. Unknown numbers are ignored."""
+        """Release a reservation, or cancel a request for one. Unknown numbers are ignored."""
         id = worker, reserved
         if id in self._reserved:
             self._budget.release(self._reserved.pop(id))
@@ -186,14 +186,14 @@ class BudgetServer:
             self._waiting[id].cancel()
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Cancel a dead worker's pending requests and forfeit its reservations."""
+        """Cancel the requests of a dead worker and give up its reservations."""
         for id in [id for id in self._waiting if id[0] is worker]:
             self._waiting[id].cancel()
         for id in [id for id in self._reserved if id[0] is worker]:
             self._budget.forfeit(self._reserved.pop(id))
 
     async def _reserve(self, id: _ReservationId, message: Payload) -> None:
-        """Reserve the cost of a call, and respond whether the budget covers the cost."""
+        """Reserve the cost of a call, and respond if the budget covers it."""
         worker = id[0]
         with contextlib.suppress(OverBudget):
             call = serialization.decode_call(message, worker.models[message["model"]])
@@ -201,6 +201,6 @@ class BudgetServer:
         self._send(worker, {"kind": "response", "number": message["number"], "covered": id in self._reserved})
 
     async def _holds(self, id: _ReservationId, number: int) -> None:
-        """Respond whether a reservation still allows its call. An unknown reservation does not."""
+        """Respond if a reservation still allows its call. Unknown ones do not."""
         covered = id in self._reserved and await self._budget.holds(self._reserved[id])
         self._send(id[0], {"kind": "response", "number": number, "covered": covered})

@@ -1,9 +1,7 @@
-"""JSON encoding of the messages between the run and its workers, and checks whether a run can be encoded.
+"""The JSON messages between the run and its workers, of which Ray pickles only the bytes.
 
-Ray pickles only the resulting bytes.
-
-The configuration is sent with its secrets, because the workers make the calls. Secrets stay in memory and on Ray's own
-connections; they are never logged.
+The configuration is sent with its secrets, because the workers make the calls. Secrets stay in memory and on Ray's
+connections, and are never logged.
 """
 
 from __future__ import annotations
@@ -52,9 +50,9 @@ def decode(data: bytes) -> list[Payload]:
 
 
 def to_plain(value: Any) -> Any:
-    """Convert `value` to JSON-compatible data, with secrets in clear text and absolute paths.
+    """Convert a value to JSON-compatible data. Secrets are in clear text, and paths are absolute.
 
-    Raises `ValueError` if the value has no JSON equivalent.
+    Raises `ValueError` if that is not possible.
     """
     if isinstance(value, (SecretStr, SecretBytes)):
         return to_plain(value.get_secret_value())
@@ -73,9 +71,9 @@ def to_plain(value: Any) -> Any:
 
 
 def encode_config(config: VerificationConfig) -> Payload:
-    """Encode every setting in the configuration, including settings from the environment of this process.
+    """Encode all settings, including those from the environment of this process.
 
-    Raises `ValueError`, naming the setting, if a setting cannot be encoded.
+    Raises `ValueError` with the name of the setting if one cannot be encoded.
     """
     message: Payload = {}
     for name in all_settings():
@@ -88,7 +86,7 @@ def encode_config(config: VerificationConfig) -> Payload:
 
 
 def encode_trust(trust: Trust) -> Payload:
-    """Encode the user's trust, which determines what code may be executed."""
+    """Encode the user's trust, which decides what code may be run."""
     return {"digests": sorted(trust.digests), "everything": trust.everything}
 
 
@@ -99,7 +97,7 @@ def decode_trust(payload: Payload) -> Trust:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """A call made by another process, with the fields of a `CallRecord`. Its messages are not available."""
+    """A call that another process makes, with the fields of a `CallRecord`, but without messages."""
 
     endpoint: Endpoint
     info: CallInfo
@@ -114,14 +112,14 @@ class RemoteCall:
         return self.endpoint.port != "service"
 
     def with_endpoint_digest(self, digest: bytes) -> RemoteCall:
-        """Return the call unchanged, because its key cannot be recomputed without its messages."""
+        """Return the call unchanged, because its key cannot be computed again without the messages."""
         return self
 
 
 def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """Encode the fields of a call that a journal uses and, if `paid` is true, those that a budget uses.
+    """Encode what a journal and, if `paid` is true, a budget need to know about a call.
 
-    `model` is the number under which the call's model was sent.
+    `model` is the number of the call's model.
     """
     info = call.info
     money = {"order": info.order, "shared": info.shared, "size": list(call.size)} if paid else {}
@@ -141,7 +139,7 @@ def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
 
 
 def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
-    """Return the call encoded by `encode_call`. `model` is the model that was sent under the call's model number."""
+    """Decode what `encode_call` encoded. `model` is the model with the number in it."""
     info = CallInfo(
         question_id=payload["question"],
         replicate=payload["replicate"],
@@ -158,10 +156,7 @@ def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
 
 
 def encode_outcome(outcome: CallOutcome) -> Payload:
-    """Encode a call's outcome, which consists of its reply or error, its notes and its files.
-
-    `decode_outcome` decodes it.
-    """
+    """Encode the outcome of a call: its reply or error, its notes, and its files."""
     payload: Payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
     if outcome.reply is not None:
         payload = {"reply": dump_reply(outcome.reply)}
@@ -172,7 +167,7 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:
-    """Return the outcome encoded by `encode_outcome`. `port` is the kind of port used for the call."""
+    """Decode what `encode_outcome` encoded. `port` is the kind of port that made the call."""
     notes = CallNotes(*payload["notes"])
     if "error" in payload:
         return CallOutcome(None, load_error(payload["error"]), notes)
@@ -181,13 +176,13 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
 
 
 def encode_files(store: FileStore) -> Payload:
-    """Encode the settings of the store for items' files, together with the name of this machine."""
+    """Encode where the files of items are stored, together with the name of this machine."""
     folder = str(store.folder.absolute()) if store.folder is not None else None
     return {"host": os.uname().nodename, "folder": folder, "most": store.most, "most_in_all": store.most_in_all}
 
 
 def decode_files(payload: Payload) -> FileStore:
-    """Return the store encoded by `encode_files`. On another machine, it stores no files and records the reason."""
+    """Decode what `encode_files` encoded. On another machine, the store keeps no files and records why."""
     folder = Path(payload["folder"]) if payload["folder"] is not None else None
     store = FileStore(folder, payload["most"], payload["most_in_all"])
     if folder is not None and payload["host"] != os.uname().nodename:
@@ -213,12 +208,12 @@ _HERE = 'or run in this process (executor = "asyncio")'
 
 
 def find_problems(session: RunSession) -> list[str]:
-    """Return a message for each part of a run that cannot be sent to workers. The message states how to fix it."""
+    """Explain what in a run cannot be sent to workers, and how to fix it."""
     return [*_plugin_problems(session), *_config_problems(session.config), *_question_problems(session)]
 
 
 def _plugin_problems(session: RunSession) -> list[str]:
-    """Return a message for each plugin that workers would not find because it has no entry point."""
+    """Return a message for each plugin without an entry point, which workers would not find."""
     chosen = session.config.core.plugins
     installed = installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
     if session.parts.plugins is installed:
@@ -237,7 +232,10 @@ def _plugin_problems(session: RunSession) -> list[str]:
 
 
 def _config_problems(config: VerificationConfig) -> list[str]:
-    """Return a message for each setting that changes when encoded, or a single message if one cannot be encoded."""
+    """Return a message for each setting that does not survive encoding.
+
+    If one cannot be encoded at all, that is the only message.
+    """
     try:
         message = encode_config(config)
         again = encode_config(VerificationConfig(**json.loads(json.dumps(message))))
@@ -253,7 +251,7 @@ def _config_problems(config: VerificationConfig) -> list[str]:
 def _question_problems(session: RunSession) -> list[str]:
     """Return a message for each question whose template class cannot be rebuilt from its source.
 
-    Only questions in memory are checked, because those streamed from a file are already JSON.
+    Questions streamed from a file are already JSON, so they are not checked.
     """
     questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The answers that a run still needs, taken one by one from its matrix, and the workers that produce them."""
+"""The answers that a run still needs, and the workers that produce them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class WorkerHandle:
-    """A worker, as seen by the run.
+    """The run's view of a worker.
 
-    `index` is its number among the run's workers. The replacement of a dead worker inherits this number.
-
-    `jobs` maps the order of each job in the run to the job. `room` is the number of answers that the worker can process
-    at the same time. `models` contains the models sent by the worker, by number. `servers` contains, for each server,
-    its limit and the numbers of held, queued and retrying calls. `suspect` means that another worker died while
-    processing one of the `jobs`; until they are done, this worker gets no other jobs.
+    `index` is its number, which passes to its replacement if it dies. `jobs` maps the order of each of its jobs to the
+    job, and `room` is how many answers it can process at once. `models` contains the models that it has sent, by
+    number. `servers` contains the limit of each server, and the numbers of held, queued and retrying calls. `suspect`
+    means that another worker died while processing one of its `jobs`. Until they are done, it gets no others.
     """
 
     actor: Any
@@ -40,7 +38,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, batched with others from this event loop iteration. It is dropped if the worker is dead."""
+        """Send a message, batched with others. It is dropped if the worker is dead."""
         if not self.alive:
             return
         if not self._outbox:
@@ -48,7 +46,7 @@ class WorkerHandle:
         self._outbox.append(message)
 
     def _send_outbox(self) -> None:
-        """Send the collected messages as one batch, or drop them if the worker has died."""
+        """Send the messages collected so far, or drop them if the worker is dead."""
         outbox, self._outbox = self._outbox, []
         if self.alive:
             self.actor.handle_messages.remote(serialization.encode(outbox))
@@ -56,11 +54,11 @@ class WorkerHandle:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """An answer to produce, and the judges (by index) whose items have to be run.
+    """An answer to produce, and the indices of the judges that still have to see it.
 
-    `deaths` is the number of workers that died while processing the job. After the first death, the job is assigned
-    only together with the other jobs in its group, to a worker without other jobs. The groups become smaller with each
-    death, until the job that kills workers is alone.
+    `deaths` is the number of workers that died while processing it. After the first death, the job is assigned only
+    together with its group, to a worker without other jobs. Groups become smaller with each death, until the job that
+    kills workers is alone.
     """
 
     task: AnswerTask
@@ -69,9 +67,9 @@ class Job:
 
 
 class WorkQueue:
-    """A run's jobs in matrix order, interleaved with the results that are already in the journal.
+    """The jobs of a run in order, between the results that are already in the journal.
 
-    `over` is True once the matrix is exhausted.
+    `over` becomes True at the end.
     """
 
     def __init__(self, session: RunSession) -> None:
@@ -82,10 +80,9 @@ class WorkQueue:
         """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
-        """Take the next answer from the matrix and return its stored results.
+        """Go to the next answer of the run. Returns its stored results, and queues a job for the others.
 
-        If some of its items still have to be run, a job for them is queued. At the end of the matrix, `over` becomes
-        True and the list is empty.
+        At the end, `over` becomes True and the list is empty.
         """
         task = next(self._matrix, None)
         if task is None:
@@ -98,10 +95,10 @@ class WorkQueue:
 
     @property
     def has_job(self) -> bool:
-        """Whether a job is queued. Call `advance` only if no job is queued, because it would replace the job."""
+        """True if a job is queued. Do not call `advance` then, because it would replace the job."""
         return self._next is not None
 
     def pop(self) -> Job | None:
-        """Remove the queued job and return it, or return None if there is none."""
+        """Return the queued job and remove it, or return None."""
         job, self._next = self._next, None
         return job

@@ -1,6 +1,6 @@
-"""`Worker`, the actor that generates and judges answers like a single-process run, controlled by messages.
+"""The actor that generates and judges answers, like a run in a single process.
 
-The journal, the budget and the ledger are in the process of the run, and the worker accesses them through messages.
+It uses messages to reach the journal, the budget and the ledger, which are in the process of the run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class RemoteClient:
-    """A worker's connection to the process of the run.
+    """The connection of a worker to the process of the run.
 
     `send` sends it a message. `paid` is True if there is a budget.
     """
@@ -53,9 +53,9 @@ class RemoteClient:
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """Send a message of the given kind about a call.
+        """Send a message about a call.
 
-        If it is the first call to its model, the model is sent first.
+        The model is sent first if this is its first call.
         """
         model = call.endpoint.model
         numbered = self._models.get(id(model))
@@ -65,7 +65,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message, optionally about `call`, and return the run's response, however long it takes."""
+        """Send a message and wait for the response, however long it takes."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -79,23 +79,20 @@ class RemoteClient:
             del self._waiting[number]
 
     def on_response(self, message: Payload) -> None:
-        """Pass a response from the run to the request waiting for it.
-
-        Responses with no matching request are dropped.
-        """
+        """Pass a response to the request that waits for it. It is dropped if there is none."""
         future = self._waiting.get(message["number"])
         if future is not None and not future.done():
             future.set_result(message)
 
 
 class RemoteLedger:
-    """The run's ledger, as used for a worker's calls. The worker sends the usage, and the run computes the costs."""
+    """Sends the usage of a worker's calls to the ledger of the run, which computes the costs."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Send a call's usage. Returns None, because the cost is not known here."""
+        """Send the usage of a call. Returns None, because the cost is not known here."""
         self._client.send_call("call_made", call, usage=astuple(usage))
         return None
 
@@ -111,10 +108,9 @@ class RemoteJournal:
         self._client = client
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return a call's stored outcome, or None if this worker has to make the call.
+        """Return the stored outcome of a call, or None if this worker has to make it.
 
-        If another worker is making the call, this method waits for its outcome. If cancelled, it withdraws from the
-        call.
+        If another worker is making the call, this waits for the outcome. It withdraws from the call if cancelled.
         """
         try:
             response = await self._client.request("find", call)
@@ -125,9 +121,9 @@ class RemoteJournal:
         return serialization.decode_outcome(outcome, call.endpoint.port) if outcome is not None else None
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store a call's outcome, and return once it is in the run's journal.
+        """Store the outcome of a call, and wait until it is in the journal of the run.
 
-        Raises `PortError` if the journal cannot store the outcome.
+        Raises `PortError` if it cannot be stored.
         """
         response = await self._client.request("store", call, outcome=serialization.encode_outcome(outcome))
         if "error" in response:
@@ -139,16 +135,16 @@ class RemoteJournal:
 
 
 class RemoteBudget:
-    """The run's budget, as used for a worker's calls. The run reserves their cost and charges the actual cost later."""
+    """Reserves the cost of a worker's calls in the budget of the run, which charges the actual cost later."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
         self._numbers = count()
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call and return the number of the reservation.
+        """Reserve the cost of a call. Returns the number of the reservation.
 
-        Raises `OverBudget` if the budget does not cover the call.
+        Raises `OverBudget` if the budget does not cover it.
         """
         reserved = next(self._numbers)
         try:
@@ -166,7 +162,7 @@ class RemoteBudget:
         return bool(response["covered"])
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Do nothing, because the run charges the budget when it receives the ledger's message."""
+        """Do nothing. The run charges the budget when it gets the message to the ledger."""
 
     def release(self, reserved: int) -> None:
         """Release a reservation after its call has ended."""
@@ -199,9 +195,9 @@ class Worker:
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
-        """Prepare the worker, and return an encoded message with its process ID, host and plugins.
+        """Prepare the worker. Returns an encoded message with its process ID, host and plugins.
 
-        If this fails, the message contains the error instead.
+        If this fails, the message contains the error.
         """
         [message] = serialization.decode(data)
         try:
@@ -210,7 +206,7 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, extend `sys.path`, and create the runner and planner described in the message.
+        """Configure logging, extend `sys.path`, and create the runner and planner.
 
         Returns what `set_up` reports.
         """
@@ -256,7 +252,7 @@ class Worker:
                 self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """Return the queued messages as soon as there are any, or after `_REPORT_INTERVAL` seconds in any case."""
+        """Return the queued messages, waiting up to `_REPORT_INTERVAL` seconds for some."""
         if not self._outbox:
             self._has_output.clear()
             try:
@@ -299,10 +295,10 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Produce one answer, run the items of `judges` (by index) on it, and send all results in a single message.
+        """Produce one answer and run the items of `judges` (by index) on it.
 
-        A single message ensures that they all refer to the same answer. An error that no stage has caught is sent as a
-        message rather than raised.
+        All results are sent in one message, so that they refer to the same answer. An error that no stage has caught is
+        sent as a message too.
         """
         assert self._runner is not None
         results: list[tuple[int, str]] = []
@@ -316,9 +312,7 @@ class Worker:
             self._send({"kind": "done", "order": task.order, "results": results})
 
     async def _stop(self, grace: float) -> None:
-        """Start no more calls, wait up to `grace` seconds for calls in progress, cancel the rest, and report the
-        end.
-        """
+        """Start no more calls, give those in progress `grace` seconds, cancel the rest, and report the end."""
         assert self._runner is not None
         self._runner.calls.limits.close()
         loop = asyncio.get_running_loop()
@@ -330,7 +324,7 @@ class Worker:
         self._send({"kind": "stopped"})
 
     async def _cancel(self) -> None:
-        """Cancel all other tasks of the worker and wait until they have ended."""
+        """Cancel all other tasks of the worker and wait for them."""
         others = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
@@ -338,7 +332,7 @@ class Worker:
             await asyncio.wait(others)
 
     def _report_state(self) -> None:
-        """Send the state of the servers and the call counts since the last report, if anything has changed."""
+        """Send the state of the servers and the calls since the last report, if they have changed."""
         if self._runner is None:
             return
         calls = self._runner.calls
@@ -352,7 +346,7 @@ class Worker:
 
 
 class _ForwardingHandler(logging.Handler):
-    """A handler that sends log records to the run, which logs them, so that nothing is written to Ray's log files."""
+    """Sends log records to the run, so that nothing is written to Ray's log files."""
 
     def __init__(self, send: Callable[[Payload], None]) -> None:
         super().__init__()
@@ -366,7 +360,7 @@ class _ForwardingHandler(logging.Handler):
 
 
 def list_plugins(plugins: Plugins) -> list[list[str]]:
-    """Return the kind, name, distribution and version of the core and of each plugin loaded in this process."""
+    """Return the kind, name, distribution and version of the core and of each plugin in this process."""
     loaded = [
         [info.kind, info.name, info.distribution, info.version] for info in plugins.describe() if info.state == "loaded"
     ]

@@ -1,4 +1,4 @@
-"""`Scheduler`, which starts workers, assigns answers to them, handles their messages, and replaces dead workers."""
+"""Starts workers, assigns answers to them, handles their messages, and replaces them if they die."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundTasks:
-    """Background tasks in one event loop. `failure` is the first error raised in a task, or None.
+    """Background tasks in one event loop. `failure` is the first error in a task, or None.
 
     `on_failure` is called after each error.
     """
@@ -40,7 +40,7 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task and return it. If the task fails, the error is stored in `failure` instead of being raised."""
+        """Start a task. If it fails, the error is stored in `failure` and not raised."""
         task = asyncio.get_running_loop().create_task(self._run(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -55,7 +55,7 @@ class BackgroundTasks:
             await asyncio.wait(self._tasks)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run the work. An error other than cancellation is stored and reported instead of being raised."""
+        """Run the work. Errors other than cancellation are stored and reported, not raised."""
         try:
             await work
         except asyncio.CancelledError:
@@ -67,11 +67,11 @@ class BackgroundTasks:
 
 
 AHEAD: Final = 4
-"""The number of answers assigned to a worker beyond its room, so that it never waits for work."""
+"""The number of answers a worker gets beyond its room, so that it never waits for work."""
 MOST_DEATHS: Final = 3
-"""An answer fails after this many worker deaths, if the last worker had no other job."""
+"""An answer fails after this many deaths of workers, if the last one had no other job."""
 _MOST_DEATHS_IN_A_ROW: Final = 12
-"""The run fails after this many worker deaths without a result in between."""
+"""The run fails after this many deaths of workers without a result in between."""
 _GROUPS: Final = 4  # how many groups a dead worker's jobs are divided into
 _MOST_READY: Final = 256  # stored results are read ahead until so many wait for the run
 _CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close ports and tools; the second if stopped or failed
@@ -80,13 +80,13 @@ logger = logging.getLogger("karenina")
 
 
 class ExecutorError(KareninaError):
-    """Raised when a run on workers cannot continue. Stored replies and results remain in the journal."""
+    """Raised when a run on workers cannot continue. What is in the journal is kept."""
 
 
 class Scheduler:
-    """A context manager that executes a session on `workers` workers, which are stopped at the end of the block.
+    """Executes a session on `workers` workers, which are stopped at the end of the block.
 
-    At least one worker must be ready within `patience` seconds.
+    At least one of them must be ready within `patience` seconds.
     """
 
     def __init__(self, ray: Any, session: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
@@ -132,7 +132,7 @@ class Scheduler:
         await self._tasks.cancel()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield each result with its index, in order of completion. Ends early if the run is stopped.
+        """Yield each result with its index as it completes. Ends early if the run is stopped.
 
         Raises the first error of a worker or background task, such as `ExecutorError`.
         """
@@ -149,7 +149,7 @@ class Scheduler:
                 await self._wakeup.wait()
 
     def _is_done(self) -> bool:
-        """Return whether all results have been yielded or, after a stop, whether all workers have stopped."""
+        """Check if all results have been yielded or, after a stop, all workers have stopped."""
         if self._results or self._finishing:
             return False
         if self._stopping is not None:
@@ -160,10 +160,9 @@ class Scheduler:
     # ---- workers
 
     async def _run_worker(self, index: int) -> None:
-        """Start a worker, and handle its messages until it dies or the run is over. A dead worker is replaced.
+        """Start a worker, and handle its messages until the run is over. If it dies, it is replaced.
 
-        Raises `ExecutorError` if the worker cannot start, has different plugins, or fails in any way other than by
-        dying.
+        Raises `ExecutorError` if it cannot start, has different plugins, or fails in another way.
         """
         actor = self._ray.remote(Worker).options(num_cpus=1, scheduling_strategy="SPREAD").remote()
         worker = WorkerHandle(actor, index)
@@ -186,7 +185,7 @@ class Scheduler:
             raise ExecutorError(f"ray executor: a worker failed: {error}") from error
 
     def _setup_message(self, index: int) -> Payload:
-        """Return the message that configures the worker `index`. It contains the secrets in the configuration."""
+        """Build the message that configures the worker `index`. It contains secrets."""
         session, parts = self._session, self._session.parts
         return {
             "config": serialization.encode_config(parts.config),
@@ -202,7 +201,7 @@ class Scheduler:
         }
 
     def _check_plugins(self, facts: Payload) -> None:
-        """Raise `ExecutorError` if a worker could not start, or if its plugins differ from those of this process."""
+        """Raise `ExecutorError` if a worker could not start or has different plugins."""
         if "error" in facts:
             raise ExecutorError(f"ray executor: a worker could not start: {facts['error']}")
         loaded = list_plugins(self._session.parts.plugins)
@@ -232,9 +231,9 @@ class Scheduler:
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
-        """Replace a dead worker: queue its jobs again in smaller groups, and start another worker. Logs a warning.
+        """Replace a dead worker. Its jobs are queued again, in smaller groups. Logs a warning.
 
-        A job fails once it has killed `MOST_DEATHS` workers and was alone on the last one. After a stop, the worker is
+        A job fails when it has killed `MOST_DEATHS` workers and was alone on the last one. After a stop, the worker is
         not replaced and its jobs are dropped. Raises `ExecutorError` after too many deaths in a row.
         """
         worker.alive = False
@@ -273,7 +272,7 @@ class Scheduler:
         self._tasks.start(self._run_worker(worker.index))
 
     async def _fail_job(self, job: Job) -> None:
-        """Store an error as the result of each item of an answer that killed too many workers, and log the error."""
+        """Give all items of an answer that killed too many workers an error, and log it."""
         message = (
             f"{job.deaths} Ray workers died while working on this answer, the last one while working on nothing else; "
             "check what the stages and models of this answer need (usually memory)"
@@ -288,10 +287,10 @@ class Scheduler:
     # ---- work
 
     def _assign_jobs(self) -> None:
-        """Assign jobs to each worker that has room, up to `AHEAD` beyond its room, starting with the worker with the
-        fewest jobs.
+        """Assign jobs to the workers that have room, starting with those with the fewest jobs.
 
-        Groups of suspect jobs go to workers without jobs. After a stop or a failure, nothing is assigned.
+        Each may get up to `AHEAD` more than it has room for. Groups of suspect jobs go to workers without jobs. Nothing
+        is assigned after a stop or a failure.
         """
         if self._stopping is not None or self._tasks.failure is not None:
             return
@@ -310,13 +309,13 @@ class Scheduler:
     def _next(self) -> Job | None:
         """Return the next job, or None if there is none yet.
 
-        Stored results that precede it are added to the results.
+        Stored results that come before it are added to the results.
         """
         self._advance_queue()
         return self._queue.pop()
 
     def _advance_queue(self) -> None:
-        """Advance the queue to its next job, and add the stored results that precede it to the results.
+        """Go to the next job in the queue. Stored results that come before it are added to the results.
 
         Stops early if `_MOST_READY` results are waiting to be yielded.
         """
@@ -341,15 +340,15 @@ class Scheduler:
         )
 
     def _encode_job(self, job: Job) -> list[Any]:
-        """Encode a job as the question key, the model number, the replicate, the order and the judges."""
+        """Encode a job: the question key, the model number, the replicate, the order and the judges."""
         task, models = job.task, self._session.config.core.answering_models
         model = next(at for at, candidate in enumerate(models) if candidate is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
-        """Handle a message from a worker: a request, a result or the worker's state.
+        """Handle a message from a worker: a request, a result or its state.
 
-        Raises `ExecutorError` if an error that no stage has caught occurred in the worker.
+        Raises `ExecutorError` if no stage caught an error in the worker.
         """
         kind = message["kind"]
         if kind == "done":
@@ -393,9 +392,9 @@ class Scheduler:
                 self._journal_server.store(worker, message)
 
     def _model(self, payload: Payload) -> ModelConfig:
-        """Return the model sent by a worker.
+        """Return the model in a worker's message.
 
-        Equal models share one object for all workers, which is the one in the configuration if it contains the model.
+        All workers share one object for equal models, which is the one in the configuration if there is one.
         """
         core = self._session.config.core
         if not self._models:
@@ -408,10 +407,7 @@ class Scheduler:
         return model
 
     async def _finish(self, job: Job, results: list[tuple[int, str]]) -> None:
-        """Store the results of a job, and add them to those yielded by `results`.
-
-        This ends a series of worker deaths.
-        """
+        """Store the results of a job and pass them to `results`. Deaths in a row are counted anew."""
         self._deaths_in_a_row = 0
         for judge, text in results:
             result = VerificationResult.model_validate_json(text)
@@ -424,7 +420,7 @@ class Scheduler:
         self._wakeup.set()
 
     def _mirror_limits(self) -> None:
-        """Copy the state of the workers' limiters to the run's limiters, which progress displays read."""
+        """Copy the state of the workers' limiters to those of the run, for progress displays."""
         limits = self._session.limits
         limits.held = 0
         for at, server in enumerate(limits.servers):
@@ -438,8 +434,7 @@ class Scheduler:
     def _stop(self, grace: float) -> None:
         """Stop the run.
 
-        Workers get `grace` seconds to finish their calls in progress. With 0, the run ends immediately, which is also
-        the only way for a later call to end it sooner.
+        Workers get `grace` seconds to finish their calls. Use 0 to end at once, also after an earlier stop.
         """
         first, self._stopping = self._stopping is None, grace
         if not grace:

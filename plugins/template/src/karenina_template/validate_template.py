@@ -44,8 +44,7 @@ class ValidateTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are not trusted, invalid, or fail for every answer, and about hidden constraints.
-        """
+        """Warn about templates that are untrusted, invalid, fail for every answer, or have hidden constraints."""
         failing: list[str] = []
         unverified: list[str] = []
         untrusted: list[str] = []

@@ -146,7 +146,9 @@ def _describe_plan_error(error: KareninaError) -> str:
 
 
 def _print(screen: Screen, report: CheckReport) -> None:
-    """Print the findings and their counts. More than `_MANY` of the same are printed once, with some of their places.
+    """Print the findings and their counts.
+
+    If there are more than `_MANY` of the same, they are printed once, with some of their places.
     """
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:

@@ -359,7 +359,9 @@ def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
 
 
 def _stage_text(record: StageRecord) -> str:
-    """Describe a stage in one line: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`.
+    """Describe a stage in one line.
+
+    For example, `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`.
     """
     reason = record.error or record.reason
     if record.status == "skipped":
