@@ -1,6 +1,7 @@
-"""Draft answer templates with a model. Each draft is checked automatically, and the user writes those that fail.
+"""Draft answer templates with a model.
 
-The entry points are `commands` and `plugin`.
+Drafts are checked automatically, and the user writes those that fail. The entry points refer to `commands` and
+`plugin`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The brief of a draft: what it requires besides the question and answer, stored in the question's metadata.
+"""What a draft has to meet besides the question and answer. It is stored in the question's metadata.
 
-This module also reads numbers, dates and yes/no values from the text of an answer, without a model.
+This module also reads numbers, dates and booleans from the text of an answer, without a model.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ _SHORT_MONTH: Final = 3
 def plain_words(text: str) -> str:
     """Return the text in lower case, without punctuation and repeated spaces.
 
-    If no other characters are left, only the case and the surrounding spaces are changed.
+    If nothing else is left, only the case and the spaces around it are changed.
     """
     return normalize(text, _WORDS) or text.strip().casefold()
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in order. A number that directly follows a letter or a point, as in `B12`, is left
-    out.
+    """Return the numbers in a text, in order. Numbers right after a letter or a point (`B12`) do not count.
 
     Commas and no-break spaces between groups of three digits are ignored. The decimal separator is a point.
     """
@@ -49,7 +48,7 @@ def numbers_in(text: str) -> list[Decimal]:
 
 
 def boolean_in(text: str) -> bool | None:
-    """Return True if the first word of a text is "yes" or "true", False if it is "no" or "false", otherwise None."""
+    """Return True if a text starts with "yes" or "true", False for "no" or "false", otherwise None."""
     first, _, _ = plain_words(text).partition(" ")
     return True if first in _YES else False if first in _NO else None
 
@@ -61,9 +60,9 @@ def date_of(text: str) -> date | None:
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Return whether a text contains the year, the month (as a number, name or abbreviation) and the day of a date.
+    """Check if a text contains the year, month and day of a date, in any order.
 
-    They may be in any order and place.
+    The month may be a number, a name or an abbreviation.
     """
     if date_of(text) == day or day.isoformat() in text:
         return True
@@ -75,7 +74,7 @@ def contains_date(text: str, day: date) -> bool:
 
 
 def contains_words(text: str, part: str) -> bool:
-    """Return whether `text` contains `part` as whole words, regardless of case and punctuation."""
+    """Check if `text` contains `part` as whole words, ignoring case and punctuation."""
     return f" {plain_words(part)} " in f" {plain_words(text)} "
 
 
@@ -94,7 +93,7 @@ class OtherAnswer(BaseModel, defer_build=True):
 
 
 class DraftBrief(BaseModel, defer_build=True):
-    """The answers to other questions that a draft must reject (`others`), and whether the reference answer is prose."""
+    """The answers to other questions that a draft must reject. Also says if the reference answer is prose."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -107,14 +106,14 @@ class DraftBrief(BaseModel, defer_build=True):
 
     @classmethod
     def of(cls, question: Question) -> DraftBrief:
-        """Return the brief of a question, or an empty brief if it has none."""
+        """Return the brief of a question, which is empty if there is none."""
         return cls.model_validate(question.metadata.get(_KEY) or {})
 
 
 def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswer, ...]:
-    """Return at most two answers to other questions that differ from the answer to `questions[place]`.
+    """Choose up to two answers to other questions that differ from the answer to `questions[place]`.
 
-    Answers of the same kind come first. The search starts with the next question and wraps around.
+    Answers of the same kind come first. The search starts with the next question.
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]
@@ -125,7 +124,7 @@ def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswe
 
 
 def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
-    """Yield the first two answers that differ from each other in more than case and punctuation."""
+    """Yield the first two answers that differ in more than case and punctuation."""
     seen: set[str] = set()
     for question in questions:
         answer = question.raw_answer or ""
@@ -137,7 +136,7 @@ def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
 
 
 def _are_equal(one: str, other: str) -> bool:
-    """Return whether two answers are equal: as numbers or booleans if both are of that kind, otherwise as words."""
+    """Compare two answers: as numbers or booleans if both are, and otherwise as words."""
     if _kind(one) == _kind(other) == "number":
         return numbers_in(one) == numbers_in(other)
     if _kind(one) == _kind(other) == "boolean":
@@ -146,7 +145,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _kind(answer: str) -> str:
-    """Return the kind of an answer: `boolean`, `date`, `number` (a single one, in at most two words), or `text`."""
+    """Return the kind of an answer: `boolean`, `date`, `number` (one, in at most two words), or `text`."""
     if boolean_in(answer) is not None:
         return "boolean"
     if date_of(answer) is not None:

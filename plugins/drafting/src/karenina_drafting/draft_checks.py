@@ -1,6 +1,6 @@
 """Check a proposed template without calling a model.
 
-The messages from failed checks are sent to the drafting model.
+The messages are sent to the model that drafted it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MIN_LETTERS: Final = 3
 class CheckedDraft:
     """A draft and the results of its checks.
 
-    `answer` is its declaration as in a YAML file, or None if it cannot be declared. `bound` is its template, or None if
-    it cannot be built or an early check failed. `problems` lists what the model or the user must correct, and
-    `unchecked` lists what could not be checked.
+    `answer` is the declaration as in a YAML file, or None if it cannot be declared. `bound` is the template, or None if
+    it cannot be built or an early check failed. `problems` lists what to correct, and `unchecked` what could not be
+    checked.
     """
 
     answer: Mapping[str, Mapping[str, Any]] | None
@@ -51,11 +51,11 @@ class CheckedDraft:
 
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
-    """Check a proposal for a question whose answer is `reference`, and return the draft with its problems.
+    """Check a proposal for a question whose answer is `reference`.
 
-    The checks are, in this order: the template can be built; its ground truth passes and a changed ground truth fails;
-    its names and descriptions do not reveal the ground truth (`karenina check`); its ground truth is in the reference
-    answer; the answers to other questions fail. The last two checks are made only if all the others pass.
+    First, the template must build, its truth must pass and a changed truth must fail. Its names and descriptions must
+    not reveal the truth (`karenina check`). If so, the truth must also be in the reference answer, and answers to other
+    questions must fail.
     """
     try:
         answer = declare(proposal)
@@ -76,10 +76,9 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
-    """Return a problem if the template accepts the answer to another question, or None if it rejects the answer.
+    """Return a problem if the template accepts the answer to another question, and None otherwise.
 
-    The template is filled in from the answer without a model. An answer whose values do not fit the template is
-    rejected.
+    The template is filled in without a model. An answer whose values do not fit is rejected.
     """
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
@@ -92,11 +91,11 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
 
 
 def read_value(kind: object, text: str) -> object:
-    """Return the value that the text of a short answer contains for a field of type `kind`.
+    """Read the value for a field of type `kind` from the text of a short answer.
 
-    Return None if there is no such value: no number (the first one counts, and must be whole for `int`), no boolean, no
-    date, or no choice that equals the text. A list is split at commas, semicolons, line ends and "and", and may be
-    empty. For any other type, return the stripped text.
+    Returns None if there is no such value. Of several numbers, the first one counts, and it must be whole for `int`.
+    Choices must be equal to the text. Lists are split at commas, semicolons, line ends and "and", and may be empty. For
+    any other type, this is the stripped text.
     """
     match kind:
         case "int" | "float":
@@ -119,7 +118,7 @@ def read_value(kind: object, text: str) -> object:
 
 
 def _find_flaws(drafted: Question) -> Iterator[str]:
-    """Yield all the findings of `karenina check` for a question, without its rubrics and workspace."""
+    """Yield the findings of `karenina check` for a question, without its rubrics and workspace."""
     benchmark = Benchmark.create(name="Draft")
     benchmark.add_question(drafted.changed(rubric=None, dynamic_rubric=None, workspace_path=None))
     for finding in benchmark.check().findings:
@@ -127,11 +126,10 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield a problem for each name containing a true value, and each description containing the reference answer.
+    """Yield a problem for each name with a true value, and each description with the reference answer.
 
-    A judge sees both. There is no problem if the question contains the value too, if the value is very short or just
-    "yes" or "no", or if the description also contains other choices. `karenina check` finds true values in
-    descriptions.
+    A judge sees both. A value is no problem if it is in the question, very short, or just "yes" or "no", or if the
+    description has other choices too. True values in descriptions are found by `karenina check`.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")
@@ -151,7 +149,7 @@ def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, referenc
 
 
 def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str) -> Iterator[str]:
-    """Yield a problem for each value in the ground truth that is not in the reference answer."""
+    """Yield a problem for each true value that is not in the reference answer."""
     for name, declared in answer.items():
         for truth in _values(declared["ground_truth"]):
             if not _states(reference, truth, declared["type"]):
@@ -160,9 +158,9 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
-    """Return whether the reference answer contains a true value, read as a value of the field's type `kind`.
+    """Check if the reference answer contains a true value of the type `kind`.
 
-    A boolean must be the first word, as in `boolean_in`. Other values may be anywhere.
+    A boolean must be the first word (see `boolean_in`). Other values may be anywhere.
     """
     match truth:
         case bool():
@@ -176,7 +174,7 @@ def _states(reference: str, truth: object, kind: object) -> bool:
 
 
 def _values(truth: object) -> list[object]:
-    """Return the values in a ground truth: the elements of a list, or the single value."""
+    """Return the values in a truth: the elements of a list, or the single value."""
     return truth if isinstance(truth, list) else [truth]
 
 
@@ -186,14 +184,12 @@ def _texts(truth: object) -> list[str]:
 
 
 def _is_telling(text: str) -> bool:
-    """Return whether a text gives the answer away: it has at least three letters or digits, and is not just "yes" or
-    "no".
-    """
+    """Check if a text gives the answer away: at least three letters or digits, and not "yes" or "no"."""
     letters = sum(map(str.isalnum, text))
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 
 
 def _quote(text: str) -> str:
-    """Return the `repr` of a text on a single line, cut to 80 characters."""
+    """Return the `repr` of a text on one line, cut to 80 characters."""
     shown = " ".join(text.split())
     return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")

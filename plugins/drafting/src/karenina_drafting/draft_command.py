@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 RUN_NAME: Final = "draft"
 _TEMPLATE: Final = {"answered": {"type": "bool", "verify_with": {"type": "TraceLength", "min": 1}}}
-"""The template of the items in the run. Every answer passes it, because the checks of the draft decide the verdict."""
+"""The template of the items in the run, which accepts everything. The checks of the draft decide."""
 _OWNERS: Final = frozenset(("karenina-core", "karenina-engine", "karenina-drafting"))
 """The owners of the settings that a drafting run uses."""
 _FIXED: Final = frozenset(
@@ -58,9 +58,7 @@ _FIXED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The questions to draft templates for, the questions without an answer, and the number of those with a
-    template.
-    """
+    """The questions to draft templates for, those without an answer, and the number with a template."""
 
     wanted: tuple[Question, ...]
     without_answer: tuple[Question, ...]
@@ -68,11 +66,10 @@ class Selection:
 
 
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
-    """Select the questions to draft templates for: `ids` or all, except those with a template, at most `limit`.
+    """Select the questions to draft templates for: `ids` or all, at most `limit`.
 
-    Questions without an answer count towards `limit`. A template generated from the correct answer in a table does not
-    count as a template. Raises `ConfigError` if an ID is unknown, or if there is no question with an answer to draft
-    from.
+    Questions with a template are left out, unless a table's right answer generated it. Questions without an answer
+    count towards `limit`. Raises `ConfigError` if an ID is unknown, or if there is no question with an answer.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -94,10 +91,10 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
-    """Return a benchmark with the `wanted` questions, each with a placeholder template and its brief.
+    """Make a benchmark with the `wanted` questions, each with a placeholder template and its brief.
 
     Drafts must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
-    says that the answers are prose. Rubrics and other fields of the questions are left out.
+    says that answers are prose. Rubrics and other fields are left out.
     """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
@@ -115,11 +112,11 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
 def make_config(
     wanted: Sequence[Question], settings: VerificationConfig, tries: int | None
 ) -> tuple[VerificationConfig, list[str]]:
-    """Return the configuration for the run, and the names of the given settings that do not affect drafts.
+    """Make the configuration of the run. Also returns the names of settings that do not affect drafts.
 
-    Settings that a drafting run sets itself, such as `answering_models`, are overridden without being listed. `tries`
-    is the maximum number of drafts; None leaves the setting unchanged. Raises `ConfigError` unless `settings` has
-    exactly one parsing model.
+    Settings that a drafting run makes itself, such as `answering_models`, are overridden without being listed. `tries`
+    is the maximum number of drafts, or None for the setting. Raises `ConfigError` unless there is exactly one parsing
+    model.
     """
     owned = all_settings()
     used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}
@@ -230,7 +227,7 @@ def draft(
 
 
 def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
-    """Print how many drafts passed, which questions have no draft and why, and what to review."""
+    """Print how many drafts passed, which questions have none and why, and what to review."""
     from karenina_drafting.drafts import foreign_synonyms
 
     passed = [draft for draft in drafts if draft.answer is not None]
@@ -251,7 +248,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
-    """Return the outcome of each draft, and the number of drafts that passed, as a JSON-compatible dict."""
+    """Return each draft and the number that passed, as a JSON-compatible dict."""
     from karenina_drafting.drafts import foreign_synonyms
 
     return {
@@ -273,10 +270,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
-    """Print a note and exit with `NOTHING_JUDGED` if the model failed for every question that has an answer.
-
-    Otherwise, do nothing.
-    """
+    """Exit with `NOTHING_JUDGED` and a note if the model failed for every question with an answer."""
     from karenina_terminal.screen import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]

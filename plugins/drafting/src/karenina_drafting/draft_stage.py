@@ -1,4 +1,4 @@
-"""`DraftTemplate`: a model drafts a question's template, and the draft is checked automatically."""
+"""The stage in which a model drafts the template of a question."""
 
 from __future__ import annotations
 
@@ -95,18 +95,16 @@ _PROSE: Final = (
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Return the part of the prompt about a question: the question and the fenced reference answer.
+    """Build the request for a question, with the fenced reference answer.
 
-    If `from_response` is true, the answer is described as an expert's prose, and the number of fields is limited.
+    With `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
     """
     parts = [*([_PROSE] if from_response else []), f"Question: {question}", f"Answer:\n{fence(reference, 'answer')}"]
     return "\n\n".join([*parts, "JSON:"])
 
 
 def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
-    """Return the messages to add to the conversation after a draft with problems: the model's `reply`, and the
-    problems.
-    """
+    """Build the messages after a draft with problems: the `reply` of the model, and the problems."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     text = f"Your draft does not pass its checks:\n{listed}\nCorrect this, and reply with the whole JSON object again."
     return [Message.assistant(reply), Message.user(text)]
@@ -115,7 +113,7 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return the first problem, if any, that occurs when the model itself fills in the template from answers.
+    """Return the first problem, if any, when the model itself fills in the template from answers.
 
     The reference answer must pass, and the first of the other answers must fail. A reply that does not fit the template
     is a problem too. Raises `PortError` if a call fails.
@@ -138,9 +136,9 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Return the template filled in by the model from a text.
+    """Let the model fill in the template from a text.
 
-    Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit the template.
+    Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit.
     """
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
@@ -165,7 +163,7 @@ RESULT_FIELD: Final = "draft"
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The last draft for a question, as sent by the model, with its number and the results of its checks."""
+    """The last draft for a question as the model sent it, with its number and its checks."""
 
     number: int
     data: Mapping[str, Any]
@@ -173,10 +171,10 @@ class _Attempt:
 
 
 class DraftTemplate(Stage):
-    """A stage that drafts a question's template from its correct answer, which is recorded as the item's response.
+    """Drafts the template of a question from its right answer, which becomes the item's response.
 
-    A draft that fails a check is returned to the model together with the check's messages, until the model has written
-    `draft_tries` drafts. The result field `draft` contains the last draft. If that draft fails, the item is vetoed.
+    If a draft fails a check, the model gets the messages and tries again, up to `draft_tries` times. The result field
+    `draft` contains the last draft. If it fails, the item is vetoed.
     """
 
     name = "DraftTemplate"
@@ -191,10 +189,10 @@ class DraftTemplate(Stage):
         return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Draft and check a template, store the last draft in the result, and veto the item if that draft fails.
+        """Draft and check a template, and store the last draft. If it fails, the item is vetoed.
 
-        If a reply is not a proposal, nothing is stored, and the item's outcome is `PARSE_ERROR`. Raises `PortError` if
-        a call fails.
+        If a reply is not a proposal, nothing is stored, and the outcome is `PARSE_ERROR`. Raises `PortError` if a call
+        fails.
         """
         try:
             last = await _draft(context)
@@ -218,7 +216,7 @@ class DraftTemplate(Stage):
 
 
 async def _draft(context: VerificationContext) -> _Attempt:
-    """Return the first draft that passes its checks, or the last of `draft_tries` drafts if none does.
+    """Return the first draft that passes, or the last of `draft_tries`.
 
     If the reference answer is prose, the model must also be able to fill in the template from it. Raises `PortError` if
     a call fails, and `StructuredError` if a reply is not a proposal.

@@ -1,4 +1,4 @@
-"""Imports questions and recorded answers from other evaluation tools.
+"""Import questions and recorded answers from other evaluation tools.
 
 Plugins add formats by returning an `ImportFormat` from karenina-benchmark's hook `karenina_formats`. Names are imported
 when they are first used.

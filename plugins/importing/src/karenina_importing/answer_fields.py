@@ -1,6 +1,4 @@
-"""Declares a row's answer template from its ground truth,
-and finds the correct option of a multiple-choice question.
-"""
+"""Turn the right answers of other tools into answer templates."""
 
 from __future__ import annotations
 
@@ -37,16 +35,16 @@ AGREES: Final = "The response contains the content of this expert answer, and co
 
 
 class NoAnswer(ValueError):
-    """Raised when no template can be made from a ground truth. The message says how to fix this."""
+    """Raised when no template can be made from a right answer. The message says how to fix this."""
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Return the field `answer` for `mapping.answer`, an answer type other than `auto` and `graded`.
+    """Declare the field `answer` for an answer type other than `auto` and `graded`.
 
-    With `choices`, a field of the type `choice` has the letter of the correct option as its ground truth, and a field
-    of the type `text` has the option's text. Several ground truths of the type `text` are alternatives.
+    With `choices`, the truth of a field of type `choice` is the letter of the right option, and that of a field of type
+    `text` is the text of the option. Several truths of the type `text` are alternatives.
 
-    Raises `NoAnswer` if there is no correct answer, there are too many, or the answer does not have this type.
+    Raises `NoAnswer` if there is no right answer, if there are too many, or if the answer does not have this type.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
@@ -72,10 +70,10 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a rubric with a single trait, which a judge uses to compare responses with the correct answers.
+    """Declare a rubric with one trait, with which a judge compares responses with the right answers.
 
-    A response only has to agree with one of them. Raises `NoAnswer` if there is no correct answer, or if the
-    mapping's pattern is not found in one of them.
+    Agreeing with one of them is enough. Raises `NoAnswer` if there is no right answer, or if the mapping's pattern is
+    not found in one of them.
     """
     if not truths:
         raise NoAnswer("the row has no correct answer; map raw_answer to a different path")
@@ -83,9 +81,9 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
 
 
 def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
-    """Return a rubric with the trait that shows the correct answers to a judge.
+    """Declare a rubric with a trait that shows the right answers to a judge.
 
-    With `any_of`, a match with one of them is enough.
+    Use `any_of` if a match with one of them is enough.
     """
     shown = ("\nor: " if any_of else "\nand: ").join(dict.fromkeys(truths))
     return [{"type": "llm", "name": "agrees", "description": AGREES.format(shown)}]
@@ -94,12 +92,12 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return the declaration for each question, according to the kind of its correct answer, and notes for the user.
+    """Declare how to check each question, depending on the kind of its right answer.
 
-    A declaration is `{"answer": fields}` (for a question with options, the field is the correct letter) or, if the
-    answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge; if several sentences
-    are needed, it also has a `raw_answer` that joins them. For a question without a correct answer that can be
-    compared, it is None. `cells` and `options` have one entry for each question.
+    Also returns notes for the user. `cells` and `options` have one entry per question. A declaration is `{"answer":
+    fields}` or, if the right answer is a sentence, `{"rubric": traits}` with a trait that shows it to the judge. If
+    several sentences are needed, they are joined as `raw_answer`. For a question with options, the field is the letter
+    of the right one. The declaration is None if the question has no right answer to compare with.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -145,10 +143,10 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Return the ground truths or, if the mapping has an `answer_pattern`, the part of each that the pattern matches.
+    """Extract the right answers with the mapping's `answer_pattern`, if there is one.
 
-    The part is the pattern's first group, or the whole match if there is no group, without surrounding white space.
-    Raises `NoAnswer` if the pattern is not found in a ground truth, or if the search takes too long.
+    The result is the first group of the match, or the whole match without groups, stripped of white space. Raises
+    `NoAnswer` if the pattern is not found, or if the search takes too long.
     """
     if mapping.answer_pattern is None:
         return list(truths)
@@ -166,13 +164,13 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the correct option.
+    """Return the index of the right option.
 
-    The ground truth can be the option's text, its letter or its index (from 0), unless `mapping.choice_by` allows only
-    one of these; `number` is the position from 1. The mapping's `answer_pattern` is not applied.
+    The right answer may be the option's text, its letter or its index (from 0), or only one of these with
+    `mapping.choice_by`, where `number` is the position from 1. The mapping's `answer_pattern` is not applied.
 
-    Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one ground truth, or if none or
-    several of the options could be correct.
+    Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one right answer, or if none or
+    several of the options could be it.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to a different path")
@@ -202,9 +200,9 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Return the correct answers as a string, separated by " or ".
+    """Join the right answers with " or ".
 
-    For a multiple-choice question, return the correct option with its letter (`B. Paris`) if it can be found.
+    For a multiple-choice question, this is the right option with its letter (`B. Paris`), if it can be found.
     """
     if choices:
         try:
@@ -217,10 +215,10 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
 
 
 def with_options(question: str, choices: Sequence[str]) -> str:
-    """Return the question followed by its lettered options, of which at most 26 are listed.
+    """Add lettered options to a question, at most 26.
 
-    The question is returned unchanged if there are no options, if it already lists them, each at the end of a line
-    after the first, or if the options are only letters.
+    The question is returned unchanged if there are no options, if it already lists them on separate lines, or if they
+    are only letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
@@ -232,10 +230,10 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a ground truth to the value that a template declares. `kind` is `boolean`, `date`, `number` or `integer`.
+    """Convert a right answer to the type `kind`: `boolean`, `date`, `number` or `integer`.
 
-    A date remains a string and is not checked. Commas between thousands are removed from a number. Raises `NoAnswer` if
-    the ground truth is not of this kind.
+    Dates remain strings and are not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if
+    the answer is of another kind.
     """
     text = truth.strip()
     if kind == "boolean":
@@ -256,10 +254,10 @@ def _convert(kind: str, truth: str) -> Any:
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declared fields with each `{column: NAME}` replaced by the mapped value.
+    """Replace each `{column: NAME}` in declared fields by the mapped value.
 
-    A field without a type whose ground truth is filled in with a string gets the type `str`. Raises `NoAnswer` if
-    there is no mapped value with this name.
+    A field without a type whose truth becomes a string gets the type `str`. Raises `NoAnswer` if no value is mapped to
+    the name.
     """
     from karenina_benchmark.template_declarations import fill_columns
 

@@ -1,4 +1,4 @@
-"""Converts rows from other tools to questions and recorded answers."""
+"""Convert the rows of other tools to questions and recorded answers."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from karenina_toolkit.printable import quantity
 
 _MOST_KEYS: Final = 100
 _BYTES_PER_ROW: Final = 100
-"""The row limit is the file size limit divided by this: a million rows by default."""
+"""Files may have one row for this many bytes of the file size limit: a million rows by default."""
 _MIN_ROW_LIMIT: Final = 20_000
 _FIRST_ROWS: Final = 1000
 """The number of rows whose values are used to choose columns."""
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
-"""A function that returns a mapping, completed with the first rows of a source, and notes for the user."""
+"""A function that completes a mapping with the first rows of a source. Also returns notes for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that could not be converted or has no recording, with its location and the reason."""
+    """A row that could not be converted or has no recording: where it is, and why."""
 
     place: str
     what: str
@@ -57,14 +57,14 @@ class RowProblem:
 
 @dataclass
 class Imported:
-    """The result of converting the rows of a source.
+    """What was made from the rows of a source.
 
-    `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
-    row of the question. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains
-    people's verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists the rows
-    that could not be converted, and `unanswered` lists the rows that became a question but have no recording. `repeats`
-    is the number of rows that repeat the question of an earlier row. `left_out` counts the parts of the source that
-    were not carried over, by type. `notes` contains messages for the user.
+    `questions` maps question IDs to the keys of a question in a YAML benchmark, and `origins` maps them to their first
+    row. `recordings` contains the lines of a file for `karenina run --recordings`, and `labels` what people said about
+    them, each with the `id`, `replicate` and `model` of the recording. `problems` lists the rows that could not be
+    converted, and `unanswered` those that became a question without a recording. `repeats` counts the rows that repeat
+    an earlier question, and `left_out` the parts of the source that were not used, by type. `notes` contains messages
+    for the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -82,11 +82,11 @@ class Imported:
     found: set[str] = field(default_factory=set)
     """The mapped names that have a value in at least one row."""
     keys: dict[str, None] = field(default_factory=dict)
-    """The keys of the rows; keys of nested objects are written with a dot."""
+    """The keys of the rows. Those of nested objects are written with a dot."""
 
     @property
     def models(self) -> list[str]:
-        """The models that gave the recorded answers, ordered by their first answer."""
+        """The models that gave the recorded answers, in the order of their first answer."""
         return list(dict.fromkeys(recording["model"] for recording in self.recordings if "model" in recording))
 
     @property
@@ -96,7 +96,7 @@ class Imported:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The settings for a run that scores the questions' traits, or an empty dict if there are no traits."""
+        """The settings of a run that scores traits, or an empty dict if there are none."""
         if not any("rubric" in question for question in self.questions.values()):
             return {}
         has_templates = any("answer" in question for question in self.questions.values())
@@ -104,7 +104,7 @@ class Imported:
 
 
 _Recorded = tuple[Any, str | None, int | None, Mapping[str, Any] | None]
-"""A response, its model, its replicate, and a person's verdict on it."""
+"""A response, its model and replicate, and what a person said about it."""
 
 
 class _RowError(ValueError):
@@ -113,7 +113,7 @@ class _RowError(ValueError):
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Convert any `NotText` raised in the `with` block to a `_RowError` that names the value."""
+    """Convert a `NotText` in the block to a `_RowError` that names the value."""
     try:
         yield
     except NotText as error:
@@ -128,17 +128,17 @@ class _Converter:
     imported: Imported = field(default_factory=Imported)
     ids_by_text: dict[str, str] = field(default_factory=dict)
     found: dict[str, tuple[Cell, Options]] = field(default_factory=dict)
-    """The right answers and options of questions whose templates depend on the kinds of all right answers, by id."""
+    """The right answers and options of questions to be declared together, by ID."""
     replicates: dict[tuple[str, str | None], set[int]] = field(default_factory=dict)
     """The recorded replicates, keyed by question and model."""
     question_size: SizeLimit = field(default_factory=SizeLimit)
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
-        """Add the question and recordings in a row.
+        """Add the question and the recordings in a row.
 
-        A row that cannot be converted is added to the problems, and a row that becomes a question but has no recording
-        is added to `unanswered`. Raises `ConfigError` if there are too many rows.
+        A row that cannot be converted is added to the problems, and a question without a recording to `unanswered`.
+        Raises `ConfigError` if there are too many rows.
         """
         done = self.imported
         done.rows += 1
@@ -161,7 +161,7 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        """Return the first value mapped to a name, or None if there is none. A name with a value is added to `found`.
+        """Return the first value mapped to a name, or None. A name that has a value is added to `found`.
 
         Raises `_RowError` if the value is truncated.
         """
@@ -172,16 +172,13 @@ class _Converter:
         return value
 
     def _texts(self, row: SourceRow, name: str) -> list[str]:
-        """Return a mapped value as strings, or an empty list if there is none.
-
-        Raises `_RowError` if the value is not text.
-        """
+        """Return a mapped value as strings. Raises `_RowError` if it is not text."""
         value = self._value(row, name)
         with _naming(name):
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the correct answers in a row, or an empty list if there are none.
+        """Return the right answers in a row, which may be none.
 
         In a list of lists, each inner list of alternatives becomes one string.
         """
@@ -192,7 +189,7 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options in a row, or an empty list if there are none. Add a note for a value without options.
+        """Return the options in a row, which may be none. Adds a note for a value that has no options.
 
         Raises `_RowError` if an option is not text.
         """
@@ -208,7 +205,7 @@ class _Converter:
     def _text(self, row: SourceRow, name: str) -> str | None:
         """Return a mapped value as a string, or None if the row has none.
 
-        Raises `_RowError` if the value is not text, or if it is the error value of a formula.
+        Raises `_RowError` if it is not text or is the error of a formula.
         """
         value = self._value(row, name)
         if is_error_cell(value):
@@ -217,13 +214,12 @@ class _Converter:
             return as_text(value) if value is not None else None
 
     def _add_question(self, row: SourceRow) -> str:
-        """Add the question in a row, unless an earlier row has the same question, and return its id.
+        """Add the question in a row and return its ID.
 
-        Without a mapped id, questions are the same if they have the same text and the row's format sets the same keys,
-        apart from metadata. Repeated questions are counted in `repeats`.
+        A question that is already there is only counted in `repeats`. Without a mapped ID, questions are the same if
+        they have the same text and the format sets the same keys, apart from metadata.
 
-        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if an earlier question with this id is
-        different.
+        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if there is a different one with this ID.
         """
         text = self._text(row, "question")
         if text is None or not text.strip():
@@ -260,11 +256,11 @@ class _Converter:
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
-        """Return the keys of a question in a YAML benchmark.
+        """Make the keys of a question in a YAML benchmark.
 
-        Keys set by the row's format replace mapped ones, except that metadata is merged and traits are combined, and
-        that the format's fields are dropped if the mapping declares a template or a trait. Raises `_RowError` or
-        `NoAnswer` if any value is not usable.
+        Keys set by the format replace mapped ones. However, metadata is merged and traits are combined, and the
+        format's fields are dropped if the mapping declares a template or a trait. Raises `_RowError` or `NoAnswer` if a
+        value cannot be used.
         """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
@@ -292,7 +288,7 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the correct answer in a row as it is in the source, or the part that the mapping's pattern matches.
+        """Return the right answer in a row, or the part of it that the mapping's pattern matches.
 
         Raises `NoAnswer` if the pattern is not found.
         """
@@ -303,10 +299,10 @@ class _Converter:
         return Cell(value, question, row.place)
 
     def declare_found(self) -> None:
-        """Declare the templates and traits of the questions in `found` according to the kinds of their correct answers.
+        """Declare the templates and traits of the questions in `found`, by the kinds of their right answers.
 
-        Add notes for the user, including one for each template that would be invalid and one for sentences that the
-        answer type `text` compares word for word.
+        Adds notes for the user, also about templates that would be invalid, and about sentences that the answer type
+        `text` compares word for word.
         """
         done = self.imported
         if self.mapping.answer == "text":
@@ -339,7 +335,7 @@ class _Converter:
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
-        """Return the mapped metadata of a row. Raises `_RowError` for a value that cannot be stored as JSON."""
+        """Return the mapped metadata of a row. Raises `_RowError` if a value cannot be stored as JSON."""
         metadata = {}
         for key, path in self.mapping.metadata.items():
             with _naming(f"metadata.{key}"):
@@ -351,10 +347,10 @@ class _Converter:
         return metadata
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
-        """Add the answers in a row as recordings, and people's verdicts on them as labels.
+        """Add the answers in a row as recordings, and what people said about them as labels.
 
-        An answer without a replicate gets the next free number. Raises `_RowError` if the row has no answer, or if a
-        replicate occurs twice.
+        An answer without a replicate gets the next free number. Raises `_RowError` if there is no answer or a replicate
+        occurs twice.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label in recordings:
@@ -375,9 +371,9 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row. A verdict is used only if the row has a single answer.
+        """Return the answers that the mapping finds in a row. Verdicts are used only for single answers.
 
-        Raises `_RowError` if there is no answer, or if there is an error instead of an answer.
+        Raises `_RowError` if there is an error instead of an answer, or nothing.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
@@ -395,12 +391,12 @@ class _Converter:
         return [(response, model, replicate, label) for response in responses]
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
-        """Return the label for a row's mapped verdict, or None if there is no verdict."""
+        """Make the label for the verdict in a row, or return None if there is no verdict."""
         verdict = self._value(row, "label") if self.mapping.of("label") else None
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
-        """Return the answers found by the row's format. Raises `_RowError` if there are none."""
+        """Return the answers that the format found in a row. Raises `_RowError` if there are none."""
         if not recordings:
             raise _RowError("the row has no answer")
         self.imported.found.add("response")
@@ -416,9 +412,9 @@ class _Converter:
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
-        """Return the mapped number of a row's answer, or None if the row has no number or `several` answers.
+        """Return the mapped replicate of an answer, or None if the row has none or `several` answers.
 
-        Raises `_RowError` for a value that is not a whole number of at least 1.
+        Raises `_RowError` unless it is a whole number of at least 1.
         """
         value = None if several else self._value(row, "replicate")
         if value is None:
@@ -430,10 +426,10 @@ class _Converter:
 
 
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
-    """Return the questions and recordings made from rows. Rows that cannot be converted are in `problems`.
+    """Convert rows to questions and recordings. Rows that cannot be converted are in `problems`.
 
-    `choose` completes the mapping based on the first 1,000 rows. The result contains the completed `mapping`. If no
-    row has an answer, `unanswered` is empty.
+    `choose` completes the mapping with the first 1,000 rows. The result contains the completed mapping. If no row has
+    an answer, `unanswered` is empty.
     """
     notes: list[str] = []
     if choose is not None:
@@ -453,7 +449,7 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if there are questions without a template whose traits do not compare the correct answer."""
+    """Yield a note if right answers are not compared, because questions have no suitable template or trait."""
     compared = done.mapping.answer == GRADED
     left = [
         id
@@ -473,7 +469,7 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
 
 
 def _check(data: Mapping[str, Any]) -> None:
-    """Raise `_RowError` unless the question, including its template, if any, is valid in a benchmark."""
+    """Raise `_RowError` if the question or its template would be invalid in a benchmark."""
     try:
         values = question_values(data)
         if "answer_template" in values:
@@ -488,7 +484,7 @@ def _check(data: Mapping[str, Any]) -> None:
 
 
 def _check_json(name: str, value: Any) -> None:
-    """Raise `_RowError`, with the value's `name`, unless a value can be stored as JSON."""
+    """Raise `_RowError`, with the `name` of the value, if it cannot be stored as JSON."""
     problem = find_problem(value)
     if problem is not None:
         raise _RowError(f"{name}: {problem.what}")
@@ -499,10 +495,10 @@ def _check_json(name: str, value: Any) -> None:
 
 
 def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a `Question`, given the keys of a question in a YAML benchmark.
+    """Convert the keys of a question in a YAML benchmark to the values of a `Question`.
 
-    The keys `answer` and `strategy` become the source code in `answer_template`. Raises `DeclarationError` if the
-    declared fields are invalid.
+    `answer` and `strategy` become the source code in `answer_template`. Raises `DeclarationError` if the declared
+    fields are invalid.
     """
     values = {key: value for key, value in data.items() if key not in ("answer", "strategy")}
     if "answer" in data:
@@ -511,17 +507,14 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_several(value: list[Any]) -> bool:
-    """Return whether a list contains several answers rather than the content parts of a single answer.
-
-    An empty list does not.
-    """
+    """Check if a list has several answers, rather than the content parts of one. An empty list does not."""
     return bool(value) and not all(isinstance(part, Mapping) and "type" in part for part in value)
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of a row.
 
-    For a nested object, its own keys (at most 100) are yielded with a dotted prefix (`doc.question`).
+    Nested objects have keys with a dot (`doc.question`), at most 100 each.
     """
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
@@ -531,5 +524,5 @@ def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(paths: Iterable[str]) -> str:
-    """Return the mapped paths as a comma-separated list for use in a message, or "none"."""
+    """Join the mapped paths with commas for a message, or return "none"."""
     return ", ".join(paths) or "none"

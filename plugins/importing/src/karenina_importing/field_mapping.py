@@ -1,10 +1,9 @@
-r"""`FieldMapping`: paths to the question, ground truth and answer in a row, also as a YAML file that users can edit.
+r"""The mapping from the values in a row to a question, and its file, which users can edit.
 
-In a path such as `doc.question` or `output.choices.0.message.content`, a number selects an item in a list (a negative
-number counts from the end), and a name applied to a list selects that value in each item. A key that contains dots can
-be written as it is. A path with braces is a string in which the values at other paths are filled in, such as
-`{doc.passage} {doc.q}`, with `\n` for a newline. Paths separated by bars, `A|B|C`, are the options of a question in
-separate columns.
+In a path such as `doc.question` or `output.choices.0.message.content`, a number selects an item of a list (negative
+numbers count from the end). A name applied to a list selects that value in each item. Keys that contain dots can be
+written as they are. In a path with braces, such as `{doc.passage} {doc.q}`, the values at other paths are filled in,
+and `\n` is a newline. Paths separated by bars, `A|B|C`, are the options of a question in separate columns.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ NAMES: Final = {
 }
 """The names that paths can be mapped to, with their meanings."""
 AUTO: Final = "auto"
-"""The answer type that detects the kinds of right answers, taking all of them together."""
+"""The answer type that is detected from all right answers together."""
 GRADED: Final = "graded"
-"""The answer type for sentences and similar answers: a trait lets a judge compare the response with them."""
+"""The answer type for sentences and the like: a trait lets a judge compare them with the response."""
 _NONE: Final = "none"
 ANSWER_TYPES: Final = (AUTO, "text", "number", "integer", "boolean", "date", "choice", GRADED)
 _VERSION: Final = 1
@@ -55,15 +54,14 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Paths to the values in a row, keyed by the names in `NAMES`,
-    and how the ground truth becomes an answer template.
+    """Where the values are in a row, and how the right answer becomes a template.
 
-    If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
-    paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, where `{column: NAME}` is a mapped
-    value; if it is None, questions have no template. `answer_pattern` is a regular expression that finds the ground
-    truth in a longer correct answer: its first group, or the whole match if there is no group. `choice_by` says how the
-    correct option of a multiple-choice question is specified, if that is ambiguous. `given` contains the names that the
-    user has mapped; each of them must have a value in at least one row.
+    `paths` are keyed by the names in `NAMES`; if there are several, the first one with a value is used. `metadata` maps
+    keys of a question's metadata to paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark,
+    where `{column: NAME}` is a mapped value; if it is None, questions have no template. `answer_pattern` is a regular
+    expression for finding the truth in a longer answer: its first group, or the whole match without groups. `choice_by`
+    says how the right option is given, if that is ambiguous. `given` contains the names that the user has mapped, each
+    of which must have a value in at least one row.
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -74,7 +72,7 @@ class FieldMapping:
     given: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if `answer` or `choice_by` is unknown, or if `answer_pattern` is not a valid pattern."""
+        """Raise `ConfigError` if `answer`, `choice_by` or `answer_pattern` is invalid."""
         if isinstance(self.answer, str) and self.answer not in ANSWER_TYPES:
             cure = suggest_key(self.answer, ANSWER_TYPES, f"choose one of {', '.join(ANSWER_TYPES)}")
             raise ConfigError([f"unknown answer type {self.answer!r} in the mapping; {cure}"])
@@ -89,15 +87,14 @@ class FieldMapping:
                 raise ConfigError([f"answer_pattern: {error}"]) from error
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the paths for a name, or an empty tuple if the name is not mapped."""
+        """Return the paths for a name, which are empty if it is not mapped."""
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Return the mapping with changes of the form `NAME=PATH`. An empty path unmaps the name.
+        """Apply changes of the form `NAME=PATH`. An empty path unmaps the name.
 
-        For `answer`, `answer_pattern` and `choice_by`, PATH is the value of the option; `answer=none` means no
-        template. Raises `ConfigError` if a change has any other form, an unknown name or an invalid value, or if two
-        changes have the same name.
+        For `answer`, `answer_pattern` and `choice_by`, PATH is the value; `answer=none` means no template. Raises
+        `ConfigError` if a change has another form, an unknown name or an invalid value, or if a name is changed twice.
         """
         mapping, seen = self, set[str]()
         for change in changes:
@@ -113,9 +110,9 @@ class FieldMapping:
         return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
-        """Return the mapping with one change.
+        """Apply one change.
 
-        Raises `ConfigError` if there is no such name, or if the value of an option is invalid.
+        Raises `ConfigError` if the name is unknown or the value is invalid.
         """
         if name == "answer":
             return replace(self, answer=None if path in ("", _NONE) else path)
@@ -135,11 +132,11 @@ class FieldMapping:
         return replace(self, paths=paths, given=self._given(name, path))
 
     def _given(self, name: str, path: str) -> frozenset[str]:
-        """Return the names mapped by the user, after mapping `name` to `path` (an empty path unmaps it)."""
+        """Return the names that the user has mapped, once `name` is mapped to `path` (or unmapped if it is empty)."""
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
-        """Return the mapping for a format as commented YAML that `read_mapping` can read."""
+        """Write the mapping for a format as YAML with comments, for `read_mapping`."""
         lines = [
             "# The mapping of `karenina import`: paths to values of a row. Edit it, and import again with --map-file.\n"
             "# In a list of paths, the first with a value is used; {a} and {b.c} in a path are replaced by values.\n",
@@ -163,9 +160,9 @@ class FieldMapping:
 
 
 def read_mapping(path: Path) -> tuple[str, FieldMapping]:
-    """Return the format and the mapping in a mapping file.
+    """Read the format and the mapping from a mapping file.
 
-    Raises `BenchmarkFileError`, with the line, if the file is invalid.
+    Raises `BenchmarkFileError`, with the line, if it is invalid.
     """
     problems = Problems()
     top = parse(read_text(path), path, problems)
@@ -193,9 +190,7 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
 
 
 def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
-    """Return the answer type or the declared fields in a mapping, or `auto` if it has neither,
-    or None if it says `none`.
-    """
+    """Read the answer type or the declared fields. The default is `auto`, and `none` gives None."""
     if isinstance(top.value.get("answer"), Mapping):
         section = top.section("answer")
         return dict(section.value) if section is not None else None
@@ -206,7 +201,7 @@ def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
 
 
 class _Truncated:
-    """The type of `TRUNCATED`, which marks a cell truncated by the source."""
+    """The type of `TRUNCATED`, which marks a cell that the source has cut."""
 
     def __repr__(self) -> str:
         return "a truncated value"
@@ -216,10 +211,10 @@ TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Return a value as a recorded answer: a string, or the value itself if it is a conversation.
+    """Convert a value to a recorded answer: a string, or a conversation as it is.
 
-    A single message becomes its content, and any other object becomes JSON. Raises `NotText` for null and for media,
-    and for a conversation that cannot be recorded.
+    A single message becomes its content, and any other object becomes JSON. Raises `NotText` for null, for media, and
+    for conversations that cannot be recorded.
     """
     if is_conversation(value) or (
         isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
@@ -237,16 +232,16 @@ def as_response(value: Any) -> Any:
 
 
 class _Missing:
-    """The type of `MISSING`, which is returned for a path that does not exist in a row."""
+    """The type of `MISSING`, which stands for a path that a row does not have."""
 
 
 MISSING: Final = _Missing()
 
 
 def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
-    """Return the first value at any of the paths, or None if there is none. Null and "" are not values.
+    """Return the first value at any of the paths, or None. Null and "" do not count.
 
-    Raises `NotText` for a placeholder whose value is not text, and for a value that the source has truncated.
+    Raises `NotText` if a placeholder's value is not text, or if the source has cut a value.
     """
     for path in paths:
         value = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
@@ -260,8 +255,7 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
 def _find(values: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path without placeholders, or `MISSING`.
 
-    Return the list of options for paths separated by bars. Raises `NotText` if an option is empty but a later one is
-    not.
+    Paths separated by bars give a list of options. Raises `NotText` if an option is empty but a later one is not.
     """
     if "|" not in path or path in values:
         return look_up(values, path)
@@ -280,10 +274,10 @@ def look_up(values: Any, path: str) -> Any:
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the remaining path, or `MISSING`.
+    """Return the value at the rest of a path, or `MISSING`.
 
-    A number selects an item in a list. For any other name, return the values in all items, or `MISSING` if the list
-    is empty or an item has no such value.
+    A number selects an item of a list. Any other name selects that value in all items, and is `MISSING` if the list is
+    empty or an item lacks it.
     """
     if not parts:
         return value
@@ -303,9 +297,9 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Return the path's string with its placeholders filled in, or `MISSING` if the row lacks any of the values.
+    """Fill in the placeholders of a path. Returns `MISSING` if the row lacks a value.
 
-    If any of the values is truncated, return `TRUNCATED`.
+    Returns `TRUNCATED` if a value is truncated.
     """
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
@@ -316,7 +310,7 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as a string to fill in. The items in a list of contexts, even if written as text, are joined."""
+    """Convert a value to a string to fill in. The items of a list of contexts are joined, even if it is text."""
     if isinstance(value, list) and not is_conversation(value):
         text = context_text(value)
         if text:

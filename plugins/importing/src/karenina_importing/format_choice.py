@@ -1,4 +1,4 @@
-"""Chooses or detects the format of another tool's file, and completes files, formats and mapped names in the shell."""
+"""Choose or detect the format of a file from another tool. This also has completions for the shell."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def import_formats(plugins: Plugins) -> list[ImportFormat]:
 
 
 def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
-    """Return the format with this key. Raises `ConfigError` if there is none, or if two plugins provide it."""
+    """Return the format with this key. Raises `ConfigError` if there is none, or if it is ambiguous."""
     matches = [import_format for import_format in formats if import_format.key == key]
     if len(matches) == 1:
         return matches[0]
@@ -42,9 +42,9 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
-    """Return the format of a file. Formats that may fit are considered only if no format fits for certain.
+    """Detect the format of a file. Formats that fit for certain are preferred to those that may fit.
 
-    Raises `ConfigError` if no format fits or several do, and `BenchmarkFileError` for invalid YAML or JSON.
+    Raises `ConfigError` if none or several fit, and `BenchmarkFileError` for invalid YAML or JSON.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 
@@ -68,7 +68,7 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
 
 
 def sources(incomplete: str) -> list[str]:
-    """Return completions for SOURCE: files with the suffix of a format, and `hf:` for a dataset by name."""
+    """Complete SOURCE: files with the suffix of a format, and `hf:` for a dataset by name."""
     from karenina_core.plugins import active_plugins
 
     of_formats = {suffix for import_format in import_formats(active_plugins()) for suffix in import_format.suffixes}
@@ -84,7 +84,7 @@ def formats(incomplete: str) -> list[str]:
 
 
 def mapped_names(incomplete: str) -> list[str]:
-    """Return completions for `--map`: `NAME=` for each name, and `NAME=VALUE` for names with fixed values."""
+    """Complete `--map`: `NAME=` for each name, and `NAME=VALUE` for names with fixed values."""
     from karenina_benchmark.tables.lettered_options import CHOICE_BY
     from karenina_importing.field_mapping import ANSWER_TYPES, NAMES
 

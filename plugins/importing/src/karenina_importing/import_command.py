@@ -30,7 +30,7 @@ EPILOG: Final = (
 _SERVER: Final = "https://datasets-server.huggingface.co"
 _HF: Final = "hf:"
 _TABLES: Final = "huggingface"
-"""The format with which `--rows` selects rows in a JSON document."""
+"""The format in which `--rows` selects the rows of a JSON document."""
 _MOST_SHOWN: Final = 20
 
 
@@ -140,9 +140,9 @@ def import_(
 
 
 def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
-    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used with a file.
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if a file has dataset options.
 
-    `key` is the format in the mapping file, or None without a mapping file.
+    `key` is the format in the mapping file, or None without one.
     """
     from karenina_core.errors import ConfigError
 
@@ -153,7 +153,7 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
-    """Return the format with this `key`, or the detected format if `key` is None. `hf:` sources are tables.
+    """Return the format with this `key`, or detect it if that is None. `hf:` sources are tables.
 
     Raises `ConfigError` if there is no such format, or if the file is empty.
     """
@@ -181,10 +181,10 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
-    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None.
+    """Return the first `limit` rows of a file or a dataset, or all rows if that is None.
 
-    `subset`, `split` and `server` apply only to a dataset (`hf:NAME`), and `rows`, `encoding` and `sheet` only to a
-    table in a file. Raises `ConfigError` if table options are used with another format.
+    `subset`, `split` and `server` are for datasets (`hf:NAME`), and `rows`, `encoding` and `sheet` for tables in files.
+    Raises `ConfigError` if other formats have options for tables.
     """
     from itertools import islice
 
@@ -202,7 +202,7 @@ def _rows(
 
 
 def _title(source: str) -> str:
-    """Return the name for a benchmark made from a source: the dataset's name, or the file's name without its suffix."""
+    """Return the name of a benchmark made from a source: the dataset, or the file without its suffix."""
     if source.startswith(_HF):
         return source.removeprefix(_HF).rpartition("/")[2] or "dataset"
     return Path(source).stem or "benchmark"
@@ -211,8 +211,8 @@ def _title(source: str) -> str:
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
     """Print the rows that failed.
 
-    Raises `ConfigError` for `mapped` names without a value in any row, for a source without rows, if no row could
-    be converted, and for any failures unless `partial` is set.
+    Raises `ConfigError` if a name in `mapped` has no value in any row, if there are no rows, if no row could be
+    converted, or, unless `partial` is set, if any failed.
     """
     from karenina_core.errors import ConfigError
 
@@ -250,7 +250,7 @@ def _cure_of_rows(done: Imported) -> str:
 
 
 def _refuse_recordings(source: str, done: Imported) -> None:
-    """Raise `ConfigError` saying that the source has no answers to record."""
+    """Raise `ConfigError`, because the source has no answers to record."""
     from karenina_core.errors import ConfigError
 
     if done.unanswered:
@@ -262,7 +262,7 @@ def _refuse_recordings(source: str, done: Imported) -> None:
 
 
 def _refuse_labels(source: str, done: Imported) -> None:
-    """Raise `ConfigError` saying that the source has no verdicts given by people."""
+    """Raise `ConfigError`, because the source has no verdicts by people."""
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
@@ -331,7 +331,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
 
 
 def _select_model(models: Sequence[str], recordings: Path) -> str:
-    """Return a note explaining how to judge the recordings of one of several models."""
+    """Explain how to judge the recordings of one of several models."""
     import json
     from shlex import quote
 

@@ -1,4 +1,4 @@
-"""`ImportFormat`: another tool's file format, whose rows become questions and recorded answers."""
+"""The formats of other tools, whose rows become questions and recorded answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINE: Final = re.compile(r"line ([0-9]+)")
 
 
 class Fit(IntEnum):
-    """Whether a file has a format: `NO`, `YES`, or `MAYBE` for files that any tool could have written."""
+    """How well a file fits a format. `MAYBE` is for files that any tool could have written."""
 
     NO = 0
     MAYBE = 1
@@ -35,16 +35,19 @@ class Fit(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportFormat(Format):
-    """A benchmark format that `karenina import` can read.
+    """A file format that `karenina import` can read.
 
-    Plugins provide such formats with the hook `karenina_formats`. `key` is the name for `--from`. `detect` decides from
-    the beginning of a file whether the file has this format. `rows` yields the rows of a file without executing
-    anything in it; it raises `BenchmarkFileError`, or yields a row with a `problem` if other rows can still be read.
-    `mapping` defines which values in a row are the question, ground truth and answer, unless the user changes it.
-    `choose` completes the mapping, based on the first rows, and returns notes for the user. `rows_at` yields the rows
-    of a file, given a path in a JSON document, an encoding and a sheet (each may be None); it is None if the format has
-    no such options. `suffixes` contains only suffixes that always mean this format: `karenina check` and `run` read
-    such files without an import. Leave it empty for `.json` and `.jsonl`.
+    Return your formats from the hook `karenina_formats`.
+
+    `key` is the name for `--from`. `detect` looks at the beginning of a file and decides if it has this format. `rows`
+    yields the rows of a file, without executing anything in it. It raises `BenchmarkFileError`, or yields a row with a
+    `problem` if other rows can still be read. `mapping` says which values in a row are the question, the right answer
+    and the response, unless the user changes this. `choose` completes it with the first rows, and returns notes for the
+    user. `rows_at` yields the rows of a file, given a path in JSON, an encoding and a sheet, each of which may be None;
+    leave it None if the format has no such options.
+
+    `suffixes` is for suffixes that always mean this format: `karenina check` and `run` read such files without an
+    import. Do not use `.json` and `.jsonl`.
     """
 
     key: str
@@ -65,7 +68,7 @@ def make_import_format(
     rows_at: Callable[[Path, str | None, str | None, str | None], Iterable[SourceRow]] | None = None,
     choose: ChooseMapping | None = None,
 ) -> ImportFormat:
-    """Return a format that can be read as a benchmark using its own mapping; see `ImportFormat` for the arguments."""
+    """Make a format that can also be read as a benchmark. See `ImportFormat` for the arguments."""
     return ImportFormat(
         name=name,
         suffixes=suffixes,
@@ -82,9 +85,9 @@ def make_import_format(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnloadedFormat(Format):
-    """An `ImportFormat` provided by this distribution, listed by its key and name. `load` imports and returns it.
+    """An `ImportFormat` of this distribution that is imported when `load` is called.
 
-    Formats are imported lazily because all commands that read a benchmark list them, but few need one.
+    All commands that read a benchmark list the formats, but few need one.
     """
 
     key: str
@@ -92,7 +95,7 @@ class UnloadedFormat(Format):
 
 
 def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
-    """Return a format that imports `target` only when it is used.
+    """Make a format that imports `target` only when it is used.
 
     `target` is the full name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
     """
@@ -114,10 +117,10 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
 def _read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
 ) -> BenchmarkContent:
-    """Return the rows of a file as a benchmark named after the file.
+    """Read a file as a benchmark of the same name.
 
-    Rows that cannot be converted are in `broken`, and notes for the user are in `load_notes`. Recorded answers are
-    not used.
+    Rows that cannot be converted are in `broken`, and notes for the user in `load_notes`. Recorded answers are not
+    used.
     """
     from karenina_importing.conversion import convert, question_values  # slow, and most commands list only the formats
 
@@ -138,7 +141,7 @@ def _read_with(
 
 
 def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:
-    """Return whether a file definitely has a format. Return False if the file cannot be read."""
+    """Check if a file certainly has a format. False if it cannot be read."""
     from karenina_importing.source_files import head_of
 
     try:

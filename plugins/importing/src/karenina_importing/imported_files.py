@@ -1,4 +1,7 @@
-"""Writes the files of an import: the benchmark, mapping, recordings and labels. Existing files are renamed."""
+"""Write the files of an import. Existing files are renamed.
+
+These are the benchmark, the mapping, the recordings and the labels.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files that were written. `files` maps each of them to the new path of the file it replaced, or to None."""
+    """The files that were written, each with the new path of the file that it replaced, or None."""
 
     mapping: Path
     recordings: Path | None = None
@@ -44,10 +47,9 @@ def mapping_path(output: Path) -> Path:
 def check_outputs(
     output: Path, recordings: Path | None, labels: Path | None, *, source: str, map_file: Path | None
 ) -> None:
-    """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, or an output that must not be replaced.
+    """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, or a file to keep.
 
-    No output may replace the source or a file that was not written by an import, and the benchmark may not replace the
-    mapping file that was passed.
+    The source, files that no import has written, and the mapping file that was passed are never replaced.
     """
     if output.suffix.lower() not in _SUFFIXES:
         raise ConfigError([f"-o must name a YAML file, such as {output.stem}.yaml"])
@@ -81,11 +83,10 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files of an import.
+    """Write the files of an import. Existing files are renamed.
 
-    `format` is the key of the source's format, `name` is the benchmark's name, and `mapped` is the path of the
-    mapping. Existing files are renamed. `recordings` and `labels` are not written if they are None. Raises
-    `ConfigError` if any of the files cannot be written.
+    `format` is the key of the format, `name` is the name of the benchmark, and `mapped` is the path of the mapping.
+    `recordings` and `labels` may be None. Raises `ConfigError` if a file cannot be written.
     """
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})
@@ -103,9 +104,9 @@ def write_files(
 
 
 def _write_mapping(path: Path, text: bytes) -> Path | None:
-    """Write the mapping, unless the file already has these contents.
+    """Write the mapping, unless the file already contains it.
 
-    Returns the new path of a replaced file, or None.
+    Returns the new path of the file that was replaced, or None.
     """
     if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
         return None

@@ -1,4 +1,7 @@
-"""The plugin that adds `karenina import` and the formats of other tools. The entry point is `plugin`."""
+"""The command `karenina import`, and the formats of other tools.
+
+The entry point refers to `plugin`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "langfuse": ("Langfuse items or traces", "langfuse:LANGFUSE"),
     "helm": ("a HELM run or HELM instances", "helm:HELM"),
 }
-"""The formats, keyed by their `--from` key, in the order in which they are tried: name, object, and suffixes."""
+"""The formats by their `--from` key, in the order of detection: name, object, and suffixes."""
 
 
 class plugin:  # noqa: N801 - the entry point's name

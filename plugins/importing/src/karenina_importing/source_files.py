@@ -1,4 +1,4 @@
-"""Reads other tools' files: JSON, JSON lines and archives, their rows, and the beginning of a file.
+"""Read files of other tools: JSON, JSON lines and archives.
 
 The usual file size limit applies.
 """
@@ -19,7 +19,7 @@ from karenina_toolkit import files
 from karenina_toolkit.files import archives, bounded_files, read_records
 
 _SIZE_OF_VALUE: Final = 8
-"""The number of characters counted for each value in addition to its text; in a file, it is usually more."""
+"""The number of characters that each value counts besides its text. In a file, it is usually more."""
 _LINES: Final = 50
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 
@@ -28,17 +28,16 @@ _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 class SourceRow:
     """A row of a source: its location (such as `line 3`) and its values.
 
-    `problem` says why a row cannot be read; such a row has no values.
+    `problem` says why a row cannot be read. Such a row has no values.
 
-    A format that contains more than a correct answer per row also sets `question`: keys of a question in a YAML
-    benchmark (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those produced by the
-    mapping, except that metadata is merged and traits are combined. Only an answer type chosen by the user
-    overrides `answer`. Rows without an id are different questions if these keys differ.
+    If a format has more than a right answer, it sets `question` to keys of a question in a YAML benchmark (`answer`,
+    `strategy`, `rubric`, `keywords`, `metadata`, ...). They replace the mapped ones, but metadata is merged and traits
+    are combined, and an answer type that the user chooses overrides `answer`. Rows without an ID are different
+    questions if these keys differ.
 
-    `recordings` contains the answers, in place of the mapped response: each has a `response`, and optionally a
-    `model`, a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists the
-    parts that are not carried over, by type. `notes` contains messages for the user about the whole source; each
-    message is shown once.
+    `recordings` replaces the mapped response. Each has a `response`, and may have a `model`, a `replicate` and a
+    `label`, which is what a person said, as in a label file. `left_out` lists what is not used, by type. `notes`
+    contains messages about the source; each is shown only once.
     """
 
     place: str
@@ -51,15 +50,15 @@ class SourceRow:
 
 
 class SizeLimit:
-    """Applies the file size limit to the total size of values, because references can repeat long texts."""
+    """Applies the file size limit to values, because references can repeat long texts."""
 
     def __init__(self) -> None:
         self._left = bounded_files.max_file_bytes()
 
     def allows(self, value: Any) -> bool:
-        """Count the characters in a JSON value, and return whether all values together are within the limit.
+        """Count the characters of a JSON value. Returns False if all values together exceed the limit.
 
-        Each value counts a few characters more, so that many small values also reach the limit.
+        Each value counts a few more, so that many small values reach the limit too.
         """
         waiting = [value]
         while waiting and self._left >= 0:
@@ -72,9 +71,9 @@ class SizeLimit:
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:
-        """Count a value. Raises `ConfigError` above the limit, because the imported files could then no longer be read.
+        """Count a value. Raises `ConfigError` beyond the limit, because the files could not be read again.
 
-        `what` is what the message calls the values, such as "questions".
+        `what` is the name of the values in the message, such as "questions".
         """
         if not self.allows(value):
             most = bounded_files.max_file_bytes()
@@ -88,7 +87,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert errors raised in the `with` block when reading `path` to `BenchmarkFileError`."""
+    """Convert errors in reading `path` to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -100,13 +99,13 @@ def bounded(path: Path) -> Iterator[None]:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value in a file. Raises `BenchmarkFileError` if the file cannot be read or is not JSON."""
+    """Read a JSON file. Raises `BenchmarkFileError` if this fails."""
     with bounded(path):
         return files.read_json(path, surrogates=True)
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the JSON objects in a file with one object per line. A line that is not an object is a row with a problem.
+    """Yield the objects in a file of JSON lines. If a line is not an object, the row has a problem.
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -122,9 +121,9 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive. The file size limit applies to its unpacked contents.
+    """Open a zip archive. The file size limit applies to what it unpacks to.
 
-    Raises `BenchmarkFileError` if the archive cannot be read or is too large.
+    Raises `BenchmarkFileError` if it cannot be read or is too large.
     """
     extra = "karenina-importing[zstd]"
     with (
@@ -136,9 +135,9 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Return the JSON value in a file in an archive.
+    """Read a JSON file in an archive.
 
-    Raises `BenchmarkFileError` if the file cannot be read or is not JSON.
+    Raises `BenchmarkFileError` if this fails.
     """
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
@@ -147,7 +146,7 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
 def head_of(path: Path) -> FileHead:
     """Return the beginning of a file.
 
-    The most recent result is cached, so that all formats that examine the file share it.
+    The last one is cached, so that all formats that look at a file share it.
     """
     try:
         about = path.stat()
@@ -158,7 +157,7 @@ def head_of(path: Path) -> FileHead:
 
 @lru_cache(maxsize=1)
 def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
-    """Return the beginning of a file. The other arguments are cache keys, so that a changed file is read again."""
+    """Return the beginning of a file. The other arguments make sure that changed files are read again."""
     return FileHead(path)
 
 
@@ -175,7 +174,7 @@ class FileHead:
             return file.read(512) or b""
 
     def text(self, size: int = 1 << 16) -> str:
-        """Return the first `size` bytes, decoded as UTF-8. Invalid bytes become replacement characters.
+        """Decode the first `size` bytes as UTF-8. Invalid bytes are replaced.
 
         Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -189,7 +188,7 @@ class FileHead:
 
     @cached_property
     def lines(self) -> list[Any]:
-        """The JSON values in the first 50 lines, up to the first line that is not JSON."""
+        """The JSON values in the first 50 lines, until a line is not JSON."""
         if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
             return []
         with (
@@ -202,13 +201,13 @@ class FileHead:
 
     @cached_property
     def record(self) -> Mapping[str, Any]:
-        """The first line if it is a JSON object, and otherwise an empty mapping."""
+        """The first line if it is a JSON object, or else an empty mapping."""
         first = self.lines[0] if self.lines else None
         return first if isinstance(first, Mapping) else {}
 
     @cached_property
     def document(self) -> Any:
-        """The parsed content if the whole file is a single JSON value, and otherwise None."""
+        """The content if the whole file is a single JSON value, or else None."""
         if len(self.lines) > 1 or not self.is_json:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Converts people's verdicts on recorded answers to labels for `karenina calibrate`."""
+"""Convert what people said about recorded answers to labels for `karenina calibrate`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAID: Final = {True: "yes", False: "no", None: "unclear"}
 
 
 def as_verdict(value: Any) -> bool | None:
-    """Return whether a verdict says that an answer is right, or None if it says neither right nor wrong.
+    """Convert a verdict to True for right, False for wrong, and None for anything else.
 
     A verdict is a boolean, a word such as `yes` or `incorrect`, or one of the numbers 1, 0 and -1.
     """
@@ -48,11 +48,11 @@ class Score:
 
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the label for the score that says whether an answer is right, and the names of the other scores.
+    """Make the label from the score that says if an answer is right. Also returns the other scores' names.
 
-    The label is made from the first score whose name is about correctness, or otherwise from the first score, and
-    has the score's name as `score` for `settle_scales`. Scores for faults, such as hallucinations, are not used; if
-    there are no other scores, the label is None.
+    This is the first score with a name about correctness, or else the first one. Scores for faults, such as
+    hallucinations, are not used, so the label may be None. It keeps the name of the score as `score` for
+    `settle_scales`.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)
@@ -65,8 +65,8 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
     """Mark labels as unclear if their numbers are on a scale such as 1 to 5, where 1 does not mean right.
 
-    Returns notes for the user. A 0 is also unclear if there are negative numbers. The labels are changed in place, and
-    their keys `score` and `value` are removed.
+    A 0 is also unclear if there are negative numbers. Labels are changed in place and lose the keys `score` and
+    `value`. Returns notes for the user.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:
@@ -92,10 +92,10 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
-    """Return the label for a verdict: `right`, plus the labeller and the note, if any.
+    """Make the label for a verdict, with the labeller and the note, if any.
 
-    In the label for a verdict that is neither right nor wrong, `right` is None, and the verdict becomes part of the
-    note. A number is kept as `value` for `settle_scales`.
+    If the verdict is neither right nor wrong, `right` is None, and the verdict is added to the note. A number is kept
+    as `value` for `settle_scales`.
     """
     right = as_verdict(value)
     number = _as_number(value)
@@ -106,7 +106,7 @@ def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, 
 
 
 def _as_number(value: Any) -> float | None:
-    """Return a verdict as a finite number, or None for a boolean and any other value."""
+    """Return a verdict as a finite number. Returns None for booleans and other values."""
     if isinstance(value, bool):
         return None
     try:
@@ -117,10 +117,9 @@ def _as_number(value: Any) -> float | None:
 
 
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
-    """Return the labels as a CSV table for `karenina calibrate` and `karenina label --from`.
+    """Write labels as a CSV table for `karenina calibrate` and `karenina label --from`.
 
-    `with_models` adds a column containing the models, which is needed if the recordings come from several models. With
-    the recordings of a single model, the run itself names the model.
+    Use `with_models` to add a column with the models, which is needed if there are several.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

@@ -1,7 +1,7 @@
-"""OpenTelemetry for Karenina runs: spans, and an event for each verdict and score. The entry point names `plugin`.
+"""OpenTelemetry for runs: spans, and an event for each verdict and score.
 
-As usual with OpenTelemetry, the `OTEL_*` environment variables configure the destination. If the program has set up the
-SDK itself, that setup is used. The SDK is imported only by runs with `otel = true`.
+The `OTEL_*` environment variables configure the destination, as usual. If the program has set up the SDK itself, that
+setup is used. The SDK is imported only by runs with `otel = true`. The entry point refers to `plugin`.
 """
 
 from __future__ import annotations

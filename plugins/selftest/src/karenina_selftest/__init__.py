@@ -1,6 +1,6 @@
-"""Judge self-tests: answers with known verdicts are used to measure how often a judge gets the verdict wrong.
+"""Self-tests of judges, which measure how often a judge is wrong on answers with known verdicts.
 
-The entry point is `commands`.
+The entry point refers to `commands`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from karenina_toolkit.lazy_names import offer
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The plugin that adds the `karenina selftest` command, a report section, and notes about runs."""
+    """The command `karenina selftest`, a section in reports, and notes about runs."""
 
     karenina_report_sections = offer("karenina_selftest.store:selftest_sections")
     karenina_run_notes = offer("karenina_selftest.store:selftest_notes")

@@ -1,4 +1,4 @@
-"""Self-test cases, each consisting of an answer, its question with a template, and whether the answer should pass."""
+"""The cases of self-tests: an answer, its question with a template, and if it should pass."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class PackCase:
-    """A case from the shipped pack before its placeholders are filled in. `about` is the ID of its subject.
+    """A case of the shipped pack, with placeholders. `about` is the ID of its subject.
 
-    The answer starts with `times` repetitions of `repeated`.
+    The answer starts with `repeated`, `times` times.
     """
 
     name: str
@@ -52,12 +52,13 @@ class PackCase:
 
     @property
     def id(self) -> str:
-        """The ID of the case, made from its kind, family and name, which together are unique."""
+        """The ID of the case, made of its kind, family and name, which together are unique."""
         return f"{'honest' if self.passes else 'attack'}/{self.family}/{self.name}"
 
     def render(self, truth: str, wrong: str) -> str:
-        """Return the answer, with the placeholders replaced by the true and wrong values or by what is made from them,
-        such as the base64 form of an instruction. It starts with the repetitions of `repeated`.
+        """Fill in the true and wrong values, or what is made of them, such as an instruction in base64.
+
+        The answer starts with the repetitions of `repeated`.
         """
         sentence = ENCODED.format(truth=truth)
         marks = {
@@ -76,7 +77,7 @@ class PackCase:
 
 
 def pack_cases() -> Sequence[PackCase]:
-    """Return the cases in the shipped pack, starting with those that must fail."""
+    """Return the cases of the shipped pack. Those that must fail come first."""
     data = _pack()
     return [
         PackCase(
@@ -106,7 +107,7 @@ def shipped_cases() -> Sequence[Case]:
 
 
 def pack_digest() -> str:
-    """Return a digest of the pack, which changes whenever its contents change."""
+    """Compute a digest of the pack's contents."""
     content = "".join(_read(name) for name in ("cases.yaml", "subjects.yaml"))
     return sha256(content.encode("utf-8")).hexdigest()[:12]
 

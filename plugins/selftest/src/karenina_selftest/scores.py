@@ -1,6 +1,4 @@
-"""Judge scores, as numbers and text: how often a judge passes answers that must fail, and fails those that must
-pass.
-"""
+"""How often a judge passes what must fail and fails what must pass, as numbers and text."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ _UNREADABLE: Final = Outcome.PARSE_ERROR
 
 
 class Miss(BaseModel, defer_build=True):
-    """A case with a wrong verdict, including the answer and what the judge extracted from it."""
+    """A case with a wrong verdict, the answer, and what the judge extracted from it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -42,9 +40,7 @@ class Miss(BaseModel, defer_build=True):
 
 
 class FamilyScore(BaseModel, defer_build=True):
-    """The counts for one family of cases: how many were `judged`, and how many of these got the wrong verdict
-    (`missed`).
-    """
+    """How many cases of a family were `judged`, and how many of these were wrong (`missed`)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -58,10 +54,9 @@ class FamilyScore(BaseModel, defer_build=True):
 class JudgeScore(BaseModel, defer_build=True):
     """The score of one judge.
 
-    `false_pass` is the share of passes among the judged cases that must fail, and `false_fail` is the share of failures
-    among those that must pass. Cases that were not judged count in neither: `unreadable` counts cases whose reply could
-    not be parsed, `undecided` counts cases whose values cannot be compared, and `failed` counts cases that ended in
-    another error.
+    `false_pass` is the share of passes among the cases that must fail, and `false_fail` is the share of failures among
+    those that must pass. Cases that were not judged are in neither: those with a reply that could not be parsed
+    (`unreadable`), with values that cannot be compared (`undecided`), or with another error (`failed`).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -78,17 +73,17 @@ class JudgeScore(BaseModel, defer_build=True):
 
     @property
     def specificity(self) -> float | None:
-        """The lower confidence limit for the share of must-fail cases that fail, or None if no such case was judged."""
+        """The lower limit of the share of must-fail cases that fail, or None if none was judged."""
         return None if self.false_pass.high is None else 1 - self.false_pass.high
 
     @property
     def sensitivity(self) -> float | None:
-        """The lower confidence limit for the share of must-pass cases that pass, or None if no such case was judged."""
+        """The lower limit of the share of must-pass cases that pass, or None if none was judged."""
         return None if self.false_fail.high is None else 1 - self.false_fail.high
 
 
 def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -> list[JudgeScore]:
-    """Return the score of each judge, in the order of the results. Results for other questions are ignored."""
+    """Score the judges, in the order of the results. Results for other questions are ignored."""
     by_id = {case.id: case for case in cases}
     case_results = [result for result in results if result.question_id in by_id]
     name_of = make_judge_namer([case_results])
@@ -99,7 +94,7 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Return the score of one judge, based on all of its results. `name` is the judge's name.
+    """Score one judge from all of its results. `name` is its name.
 
     Wrong passes come first among the misses.
     """
@@ -120,12 +115,12 @@ def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], nam
 
 
 def _missed(case: Case, result: VerificationResult) -> bool:
-    """Return whether the verdict is wrong. The result must have been judged."""
+    """Check if the verdict is wrong. The result must have been judged."""
     return (result.outcome is Outcome.CORRECT) is not case.passes
 
 
 def _miss(case: Case, result: VerificationResult) -> Miss:
-    """Return a wrong verdict, together with the answer and the values extracted by the judge."""
+    """Make the record of a wrong verdict, with the answer and what the judge extracted."""
     return Miss(
         case=case.id,
         family=case.family,
@@ -137,7 +132,7 @@ def _miss(case: Case, result: VerificationResult) -> Miss:
 
 
 def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
-    """Return the counts of each family, separately for cases that must pass and cases that must fail."""
+    """Count the cases of each family, separately for those that must pass and those that must fail."""
     groups: dict[tuple[str, bool], list[VerificationResult]] = {}
     for result in results:
         case = cases[result.question_id]
@@ -155,7 +150,7 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
 
 
 def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
-    """Raise `ConfigError` if the lower confidence limit cannot reach `least` even if every verdict is right.
+    """Raise `ConfigError` if too few cases can show a lower limit of `least`, even without mistakes.
 
     `passes` selects the cases that must pass (sensitivity) or those that must fail (specificity).
     """
@@ -176,7 +171,7 @@ def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -
 
 
 def needed_cases(least: float) -> int:
-    """Return how many independent cases are needed to reach the lower limit `least` if every verdict is right.
+    """Return how many independent cases are needed to show the lower limit `least` without mistakes.
 
     Wilson's interval for n of n has the lower limit n / (n + z^2). `least` must be below 1.
     """
@@ -187,7 +182,7 @@ _TEXT: Final = 100
 
 
 def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section]:
-    """Yield what `karenina selftest` prints for each judge: rates, families, and at most `worst` wrong verdicts."""
+    """Yield the sections about each judge: rates, families, and at most `worst` wrong verdicts."""
     for score in scores:
         yield [Facts([*_facts(score)])]
         rows = [
@@ -209,7 +204,7 @@ def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section
 
 
 def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about a judge: its rates, and the cases not included in any rate."""
+    """Yield the name and text of each rate of a judge, and the cases that are in none."""
     yield "Judge", in_one_line(score.name)
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")
@@ -229,8 +224,9 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, kind: str) -> str:
-    """Return a rate with its interval and counts, or a statement that no case of this `kind` ("that must fail") was
-    judged.
+    """Format a rate with its interval and counts, or say that no case of this `kind` was judged.
+
+    `kind` is a phrase such as "that must fail".
     """
     if rate.value is None or rate.low is None or rate.high is None:
         return f"no case {kind} was judged"
@@ -242,7 +238,7 @@ def _rate_text(rate: Rate, kind: str) -> str:
 
 
 def _miss_facts(miss: Miss) -> Iterator[tuple[str, str]]:
-    """Yield the case, answer and extracted values of a wrong verdict. Strings are cut to 100 characters."""
+    """Yield the case, answer and extracted values of a wrong verdict, cut to 100 characters."""
     yield "", f"{'passed' if miss.passed else 'failed'}: {miss.case}"
     yield "  answer", shorten(miss.response, _TEXT) or "(empty)"
     yield "  extracted", shorten(str(miss.extracted), _TEXT)

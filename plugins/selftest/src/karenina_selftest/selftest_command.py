@@ -42,8 +42,9 @@ _FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
 
 
 def make_benchmark(cases: Sequence[Case]) -> Benchmark:
-    """Return a benchmark with one question for each case, under the case's ID. Rubrics, few-shot examples and
-    workspaces are removed, and the family becomes the only keyword.
+    """Make a benchmark with one question for each case, under the case's ID.
+
+    Rubrics, few-shot examples and workspaces are removed, and the family becomes the only keyword.
     """
     benchmark = Benchmark.create(name="Self-test of a judge")
     for case in cases:
@@ -61,8 +62,7 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Return the configuration of a self-test: the given `settings`, and the answers in the cases as the answering
-    model.
+    """Make the configuration of a self-test, in which the answers of the cases are recorded.
 
     The settings `answering_models`, `replicate_count` and `evaluation_mode` are ignored. Raises `ConfigError` if no
     judge is configured.
@@ -97,13 +97,13 @@ _MOST_LEFT_OUT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The minimum specificity and sensitivity that must be demonstrated. None means no minimum."""
+    """The specificity and sensitivity that must be shown. None means no minimum."""
 
     specificity: float | None
     sensitivity: float | None
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raise `ConfigError` if there are too few cases to demonstrate that the limits are met."""
+        """Raise `ConfigError` if there are too few cases to show them."""
         from karenina_selftest.scores import require_enough_cases
 
         if self.specificity is not None:
@@ -112,7 +112,7 @@ class Limits:
             require_enough_cases(cases, self.sensitivity, passes=True)
 
     def unmet(self, score: JudgeScore) -> list[str]:
-        """Return a message for each limit that the score does not meet, or for which no case was judged."""
+        """Return a message for each limit that the score does not meet, or that no case was judged for."""
         checked = (
             ("specificity", score.specificity, self.specificity),
             ("sensitivity", score.sensitivity, self.sensitivity),
@@ -201,9 +201,9 @@ def selftest(
 
 
 def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
-    """Return the benchmark in `file`, or None if there is no file.
+    """Load the benchmark in `file`, or return None if there is no file.
 
-    Raises `ConfigError` if table options are used without a file, and `BenchmarkErrors` if the file cannot be loaded.
+    Raises `ConfigError` for table options without a file, and `BenchmarkErrors` if the file cannot be loaded.
     """
     from karenina_cli.input.named_files import load_checked
 
@@ -221,11 +221,10 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return the selected cases and the number of cases before the selection. At most `limit` cases are selected,
-    evenly spaced.
+    """Select at most `limit` cases, evenly spaced. Also returns the number of cases before this.
 
-    With `own_only`, the shipped cases are not used. No `families` means all. A note lists the questions from which no
-    cases are made. Raises `ConfigError` if a family is unknown, no case is selected, or `own_only` has no benchmark.
+    Use `own_only` to leave out the shipped cases. No `families` means all. Prints the questions that no cases are made
+    from. Raises `ConfigError` if a family is unknown, no case is left, or `own_only` has no benchmark.
     """
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
@@ -250,7 +249,7 @@ def _select_cases(
 
 
 def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) -> None:
-    """Print the first 5 questions from which no cases are made, with the reasons. Prints nothing if there are none."""
+    """Print the first 5 questions that no cases are made from, with the reasons."""
     if not left_out:
         return
     lines = [f"  {id}: {why}" for id, why in list(left_out.items())[:_MOST_LEFT_OUT]]
@@ -262,7 +261,7 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
     """Store the scores of the judges that judged at least one case.
 
-    Raises `UserStateError` if they cannot be stored.
+    Raises `UserStateError` if that fails.
     """
     from karenina_selftest.store import settings_digest, store_scores
 
@@ -271,9 +270,9 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Return a description of the cases: the digest of the pack (unless `own_only`), the file, and the number of cases.
+    """Describe the cases: the digest of the pack (unless `own_only`), the file, and their number.
 
-    `used` is the number of selected cases, and `every` is the number before the selection.
+    `used` is the number of selected cases, and `every` that of all cases.
     """
     from karenina_selftest.cases import pack_digest
 
@@ -282,7 +281,7 @@ def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> 
 
 
 def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:
-    """Print the scores, each with at most `worst` wrong verdicts, and say how to see every case."""
+    """Print the scores with at most `worst` wrong verdicts each, and how to see every case."""
     from karenina_selftest.scores import score_sections
     from karenina_terminal.text_layout import format_sections
 
@@ -294,9 +293,7 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
-    """Print the messages in `unmet`, then exit with `NOTHING_JUDGED` if no case was judged, or `FAILED` if a limit is
-    not met.
-    """
+    """Print `unmet`, and exit with `NOTHING_JUDGED` or `FAILED` if no case was judged or a limit is not met."""
     from karenina_terminal.screen import ExitCode
 
     for text in unmet:
@@ -309,5 +306,5 @@ def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) ->
 
 
 def _limit(value: float | None) -> str:
-    """Return a lower limit with three digits, or a statement that no case shows one."""
+    """Format a lower limit with three digits, or say that no case shows one."""
     return "not shown by any case" if value is None else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""Stored judge scores, and how later reports show them: a section of the page, and notes next to pass rates."""
+"""The stored scores of judges, and how reports show them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 _MOST: Final = 20
-"""The number of self-tests to keep for a judge; older ones are removed."""
+"""How many self-tests of a judge are kept. Older ones are removed."""
 NAME: Final = "Self-test"
 _READ: Final = 100
-"""The number of results to read from a run, enough to contain each of its judges."""
+"""How many results of a run are read, which is enough to find its judges."""
 
 
 class StoredScore(BaseModel, defer_build=True):
     """The rates from one self-test.
 
-    `judge` is `interface:model_name`, `cases` describes the cases (the pack's digest, the file, and their number), and
-    `settings` is a digest of the configuration. `when` is an ISO 8601 time in UTC.
+    `judge` is `interface:model_name`, `cases` describes the cases (the digest of the pack, the file, and their number),
+    and `settings` is a digest of the configuration. `when` is an ISO 8601 time in UTC.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,10 +61,10 @@ class _Scores(BaseModel, defer_build=True):
 
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
-    """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be read or written.
+    """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be used.
 
-    A score replaces any earlier score for the same judge, cases and settings. Only the last 20 scores of a judge are
-    kept. `cases` describes the cases, `settings` is a digest of the configuration, and `results` is the result file.
+    A score replaces an earlier one for the same judge, cases and settings. Only the last 20 of a judge are kept.
+    `cases` describes the cases, `settings` is a digest of the configuration, and `results` is the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
@@ -92,13 +92,13 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
 
 
 def _write(path: Path, scores: list[StoredScore]) -> None:
-    """Replace a judge's file with one that contains these scores and that only this user can read."""
+    """Replace the file of a judge. Only this user can read it."""
     text = _Scores(scores=scores).model_dump_json(indent=1)
     replace_file(path, lambda file: file.write(text.encode()), private=True)
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), oldest first. There may be none.
+    """Return the stored scores of a judge (`interface:model_name`), oldest first.
 
     Raises `UserStateError` if the file is invalid or other users could have written to it.
     """
@@ -114,15 +114,15 @@ def read_scores(judge: str) -> Sequence[StoredScore]:
 
 
 def _path(judge: str) -> Path:
-    """Return the path of the file for a judge's scores, whether or not it exists."""
+    """Return the path of the file with a judge's scores, which may not exist."""
     return state_folder() / "selftests" / f"{sha256(judge.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Return a digest of the settings that affect verdicts.
+    """Compute a digest of the settings that affect verdicts.
 
     Of each judge, only the interface, model name, system prompt and temperature count. Keys, URLs, recorded answers and
-    the run's name are not included.
+    the name of the run do not.
     """
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     judges = [
@@ -152,7 +152,7 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on self-tests, or no section if no judge in the runs was tested.
+    """Return the section on self-tests, or nothing if no judge in the runs was tested.
 
     Raises `UserStateError` if stored scores cannot be read.
     """
@@ -167,7 +167,7 @@ def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
-    """Return a table row for each score of a judge or, if there are none, one row stating that it was not tested."""
+    """Return a table row for each score of a judge, or one saying that it was not tested."""
     if not scores:
         return [[judge, *[None] * 7, "not tested", ""]]
     return [
@@ -183,10 +183,10 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note with the last self-test of each judge in the runs that was tested.
+    """Return a note with the last self-test of each judge in the runs, if it was tested.
 
-    Only the first 100 results of each run are read, and runs without a result file are skipped. Raises `UserStateError`
-    if stored scores cannot be read.
+    Only the first 100 results of each run are read. Runs without a result file are skipped. Raises `UserStateError` if
+    stored scores cannot be read.
     """
     judges: dict[str, None] = {}
     for run in runs:
@@ -197,7 +197,7 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _text(stored: StoredScore) -> str:
-    """Return a sentence stating the rates from a self-test, with its date and cases."""
+    """Write a sentence with the rates, the date and the cases of a self-test."""
     rate = stored.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
     unreadable = f"; {stored.unreadable:,} replies could not be parsed" if stored.unreadable else ""

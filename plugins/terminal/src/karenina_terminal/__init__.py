@@ -1,1 +1,1 @@
-"""Parts shared by commands: the screen, options, shell completion, lazy commands, and text layout."""
+"""What commands share: the screen, options, shell completion, lazy commands, and text layout."""

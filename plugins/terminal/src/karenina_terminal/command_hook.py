@@ -1,4 +1,4 @@
-"""The plugins of the command line, and the `karenina_commands` hook for plugins whose commands are lazy.
+"""The hook `karenina_commands` for plugins with lazy commands, and the plugins that are asked for it.
 
 Importing this module does not import typer.
 """
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 def command_plugins() -> Plugins:
     """Return the plugins that may add commands: those of the `use_plugins` block, or the installed ones.
 
-    To keep the command line fast, installed stages and adapters are not imported.
+    Stages and adapters are not imported, to keep the command line fast.
     """
     return active_plugins(("other",))
 
 
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:
-    """Return an implementation of the `karenina_commands` hook that adds lazy commands (see `add_lazy_command`).
+    """Implement the hook `karenina_commands` with lazy commands (see `add_lazy_command`).
 
-    `commands` maps each command's name to its location, in the form `module:object`, and its summary. This function is
-    internal: other plugins implement the hook with `hookimpl` and call `add_lazy_command`.
+    `commands` maps the name of each command to its location, as `module:object`, and its summary. This is for internal
+    use. Other plugins implement the hook with `hookimpl` and call `add_lazy_command`.
     """
 
     @hookimpl

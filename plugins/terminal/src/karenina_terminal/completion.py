@@ -1,4 +1,4 @@
-"""Shell completion: values that are safe to pass to a shell, and the names of files with certain suffixes."""
+"""Shell completion, limited to values that are safe to pass to a shell."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PLAIN: Final = re.compile(r"[\w./@:=,+#~%-]+")
 def matching(values: Iterable[str], incomplete: str) -> list[str]:
     """Return the values that start with `incomplete`, without duplicates.
 
-    Values that contain anything other than letters, digits and some punctuation are left out, because the zsh script
-    evaluates what it reads, so a value from another person's file could run a command.
+    Values with unusual characters are left out, because the zsh script evaluates what it reads, so that a value in
+    someone else's file could run a command.
     """
     return [
         fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
@@ -28,12 +28,11 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the paths that start with `incomplete`: files with one of the `endings` (in any case), and folders,
-    followed by a slash.
+    """Complete the paths of folders and of files with one of the `endings`, in any case.
 
     If a folder is the only match, its contents are returned, so that the shell does not consider the completion
-    finished. If the list is empty, the shell completes file names itself. Hidden files are included only if
-    `incomplete` contains the beginning of their names, and paths that `matching` leaves out are left out here too.
+    finished. If there is no match, the shell completes file names itself. Hidden files need the beginning of their
+    names in `incomplete`. Paths that `matching` leaves out are left out here too.
     """
     paths = _list(incomplete, endings)
     if len(paths) == 1 and paths[0].endswith(os.sep):
@@ -42,12 +41,12 @@ def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
 
 
 def benchmark_files(incomplete: str) -> list[str]:
-    """Return the benchmark files whose paths start with `incomplete`."""
+    """Complete the paths of benchmark files."""
     return complete_files(incomplete, BENCHMARKS)
 
 
 def journal_files(incomplete: str) -> list[str]:
-    """Return the journals and result files whose paths start with `incomplete`.
+    """Complete the paths of journals and result files.
 
     Commands that accept a journal also accept the result file next to it.
     """
@@ -60,14 +59,14 @@ def result_files(incomplete: str) -> list[str]:
 
 
 def trusted_files(incomplete: str) -> list[str]:
-    """Return the benchmark files and Python files whose paths start with `incomplete`."""
+    """Complete the paths of benchmark files and Python files."""
     return complete_files(incomplete, (*BENCHMARKS, ".py"))
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the matching files, and matching folders followed by a slash. Empty if the folder cannot be read.
+    """Return matching files and folders, the latter with a slash. Empty if the folder cannot be read.
 
-    Hidden files and folders are included only if `incomplete` contains the beginning of their names.
+    Hidden ones need the beginning of their names in `incomplete`.
     """
     folder, name = os.path.split(incomplete)
     try:

@@ -1,4 +1,4 @@
-"""Lazy commands, whose modules are imported only when called; until then, only their summaries are known."""
+"""Commands that are imported only when they are called. Until then, only their summaries are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1000
 
 
 class WholeSummaries(TyperGroup):
-    """A command group that lists whole summaries, wrapped instead of truncated."""
+    """A group of commands that lists whole summaries, wrapped instead of cut."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of visible commands with their whole summaries."""
@@ -37,12 +37,12 @@ class WholeSummaries(TyperGroup):
 
 
 class StrictCommand(TyperCommand):
-    """A command that rejects a repeated option if it takes a single value. By default, the last value would win."""
+    """A command that rejects repeated options. By default, the last value would win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated.
+        """Parse arguments. Raises `typer.BadParameter` if an option with a single value is repeated.
 
-        Flags and counted options may be repeated. During shell completion, nothing is checked.
+        Flags and counted options may be repeated. Nothing is checked during shell completion.
         """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
@@ -55,16 +55,16 @@ class StrictCommand(TyperCommand):
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
-    """Add a command to `app`, to be listed with `summary` and imported from `target` when needed.
+    """Add a command to `app` that is listed with `summary` and imported from `target` when needed.
 
     `target` has the form `module:object`. The object is one of:
     - a function;
     - a `typer.Typer` with a single command, whose settings are kept;
     - any other `typer.Typer`, which becomes a command group.
 
-    The object is imported when the command is called, when its help is printed, and when a shell completes its
-    arguments. `summary` should be the first line of the help. If the import fails, the command prints the reason and
-    exits with 2. Commands without a command class of their own reject repeated options (see `StrictCommand`).
+    It is imported when the command is called, when its help is printed, and when a shell completes its arguments.
+    `summary` should be the first line of the help. If the import fails, the command prints the reason and exits with 2.
+    Commands without a class of their own reject repeated options (see `StrictCommand`).
     """
 
     @cache
@@ -72,7 +72,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
         return _load(app, name, target)
 
     class LazyCommand(TyperCommand):
-        """A placeholder in the list of commands that imports the command in `target` when called."""
+        """Stands for a command in the list, and imports it when it is called."""
 
         def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
             """Import the command and return its context."""
@@ -82,14 +82,14 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
 
 
 def _unloaded() -> None:
-    """Stand in for the function that has not yet been imported. Raises `AssertionError` if called."""
+    """Stand in for a function that is not imported yet. Raises `AssertionError` if called."""
     raise AssertionError("a lazy command was called without its context")
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target` and return it as a click command that rejects repeated options.
+    """Import `target` as a click command that rejects repeated options.
 
-    If the import fails, print the reason and exit with 2.
+    If this fails, the reason is printed and the program exits with 2.
     """
     try:
         loaded = resolve_name(target)
@@ -110,8 +110,9 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(loaded: object) -> None:
-    """Make the commands of a Typer application and of its groups reject repeated options, except commands with their
-    own command class. Do nothing if `loaded` is not a Typer application.
+    """Make the commands and groups of a Typer application reject repeated options.
+
+    Commands with a class of their own are not changed, nor is an object that is not an application.
     """
     if isinstance(loaded, typer.Typer):
         for command in loaded.registered_commands:
@@ -122,7 +123,7 @@ def _be_strict(loaded: object) -> None:
 
 
 def _explain_failure(name: str, target: str, error: Exception) -> str:
-    """Return why a command cannot be imported and what to do about the package that provides it."""
+    """Explain why a command cannot be imported, and what to do about its package."""
     owners = packages_distributions().get(target.partition(":")[0].partition(".")[0], [])
     package = owners[0] if owners else "the package that provides the command"
     why = in_one_line(type_and_message(error))

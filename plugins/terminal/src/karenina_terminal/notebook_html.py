@@ -1,8 +1,6 @@
 """HTML for notebooks: tables and text of limited size, without scripts or external resources.
 
-Objects whose sections are registered with `sections_of` are shown as text at the prompt and as HTML in notebooks.
-
-The HTML is serialized from elements, so all text is escaped. It contains no scripts, links or style sheets.
+Objects with sections (see `sections_of`) are shown as text at the prompt and as HTML in notebooks. All text is escaped.
 """
 
 from __future__ import annotations
@@ -32,9 +30,9 @@ Part = Element | None
 
 
 def render_html(*parts: Part) -> str:
-    """Return the parts as HTML, skipping parts that are None.
+    """Render the parts as HTML. Parts that are None are skipped.
 
-    The HTML is marked so that notebooks do not render `$...$` as math, because text may contain dollar signs.
+    Notebooks are told not to render `$...$` as math, because text may contain dollar signs.
     """
     whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
     whole.extend(part for part in parts if part is not None)
@@ -42,14 +40,14 @@ def render_html(*parts: Part) -> str:
 
 
 def make_note(text: str) -> Element:
-    """Return a paragraph with its line breaks removed. Text of more than `MAX_TEXT` characters is truncated."""
+    """Make a paragraph without line breaks. It is cut to `MAX_TEXT` characters."""
     element = Element("p")
     element.text = shorten(text, MAX_TEXT)
     return element
 
 
 def make_heading(text: str) -> Element:
-    """Return a bold paragraph, truncated to `MAX_CELL` characters.
+    """Make a bold paragraph, cut to `MAX_CELL` characters.
 
     An HTML heading would appear in the notebook's table of contents.
     """
@@ -59,17 +57,16 @@ def make_heading(text: str) -> Element:
 
 
 def make_text(text: str) -> Element:
-    """Return text with its line breaks. Text of more than `MAX_TEXT` characters is truncated, with a note about how
-    much is missing.
-    """
+    """Make text with its line breaks. It is cut to `MAX_TEXT` characters, with a note on how much is missing."""
     element = Element("div", _KEEP_LINES)
     element.text = "".join(clip(text, MAX_TEXT))
     return element
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
-    """Return a table with these headings and all of the rows. Headings and strings in cells are put on one line and
-    truncated to `MAX_CELL` characters.
+    """Make a table with these headings and rows.
+
+    Headings and strings are put on one line and cut to `MAX_CELL` characters.
     """
     table = Element("table")
     line = SubElement(SubElement(table, "thead"), "tr")
@@ -84,9 +81,9 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Return a table with a row for each name and its text or element, or None if there are no rows.
+    """Make a table of names and texts or elements, or return None if there are no rows.
 
-    Text keeps its line breaks and is truncated to `MAX_TEXT` characters.
+    Text keeps its line breaks and is cut to `MAX_TEXT` characters.
     """
     table = Element("table")
     body = SubElement(table, "tbody")
@@ -98,7 +95,7 @@ def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
 
 
 def _fill(place: Element, cell: Cell) -> None:
-    """Put an element, or a string truncated to `MAX_CELL` characters, into a table cell."""
+    """Put an element or a string into a cell. Strings are cut to `MAX_CELL` characters."""
     if isinstance(cell, Element):
         place.append(cell)
     else:
@@ -106,17 +103,17 @@ def _fill(place: Element, cell: Cell) -> None:
 
 
 def sections_html(sections: Iterable[Section]) -> list[Part]:
-    """Return the blocks of sections (see `karenina_terminal.text_layout`) as HTML parts, without their indentation.
+    """Convert sections (see `karenina_terminal.text_layout`) to HTML parts, without indentation.
 
-    Facts without rows become None. Only the first 100 rows of a table are kept.
+    Facts without rows become None. Tables are cut to 100 rows.
     """
     return [_block_html(block) for section in sections for block in section]
 
 
 def _block_html(block: Title | Facts | Grid) -> Part:
-    """Return a block as HTML, or None for facts without rows.
+    """Convert a block to HTML. Facts without rows become None.
 
-    If the block is a table, only the headings and the first `_MAX_GRID` rows are kept.
+    Tables are cut to `_MAX_GRID` rows.
     """
     if isinstance(block, Title):
         return make_heading(block.text)
@@ -128,21 +125,21 @@ def _block_html(block: Title | Facts | Grid) -> Part:
 
 @singledispatch
 def sections_of(_value: object) -> Iterable[Section]:
-    """Return the sections that represent a value. Empty if the value's class is not registered."""
+    """Return the sections for a value. Register a function for each class that has some."""
     return ()
 
 
 class SectionsView:
-    """Base class for objects that are displayed as sections if their class is registered with `sections_of`."""
+    """Base class for objects shown as sections. Register the class with `sections_of`."""
 
     def __repr__(self) -> str:
-        """Return the sections as text (see `format_repr`), or Python's default representation if there are none."""
+        """Return the sections as text (see `format_repr`), or Python's default without sections."""
         return format_repr(sections_of(self)) or super().__repr__()
 
     def __str__(self) -> str:
         return repr(self)
 
     def _repr_html_(self) -> str | None:
-        """Return the sections as HTML, or None if there are none, in which case a notebook shows the text."""
+        """Return the sections as HTML. Returns None without sections, so that notebooks show the text."""
         parts = sections_html(sections_of(self))
         return render_html(*parts) if parts else None

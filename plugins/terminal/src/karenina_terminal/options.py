@@ -51,12 +51,11 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Return the mapping set by `--columns`, with the other table options added by name, or None if there are no
-    options.
+    """Parse `--columns` and add the other table options by name. Returns None without options.
 
     `given` contains strings such as `question=COLUMN,answer=COLUMN`. `exact` is added as the string `true`. An option
-    replaces an entry of its name in `--columns`. Raises `typer.BadParameter` if a string has a different form or a name
-    occurs twice in `--columns`.
+    replaces an entry of its name in `--columns`. Raises `typer.BadParameter` if a string has another form or a name
+    occurs twice.
     """
     columns: dict[str, str] = {}
     for words in given or ():
@@ -76,13 +75,13 @@ def parse_columns(
 
 
 def output_option(help: str, metavar: str | None = None) -> Any:
-    """Return the `--output` (`-o`) option for the file to write, for an `Annotated` parameter."""
+    """Declare the option `--output` (`-o`) for a parameter with `Annotated`."""
     return typer.Option("--output", "-o", metavar=metavar, help=help)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options for reading a table, combined into one parameter of a command (see `with_option_groups`)."""
+    """The options for reading a table, as one parameter of a command (see `with_option_groups`)."""
 
     columns: Columns = None
     rows: Rows = None
@@ -91,7 +90,7 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options in the form of `columns` in `Benchmark.load`, or None if no options are set.
+        """Return the options as `columns` for `Benchmark.load`, or None if none is set.
 
         Raises `typer.BadParameter` if `--columns` is invalid.
         """
@@ -99,11 +98,10 @@ class TableOptions:
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command whose parameters include dataclasses such as `TableOptions`, so that each field becomes an
-    option.
+    """Let a command have parameters that are dataclasses of options, such as `TableOptions`.
 
-    Typer sees the options instead of the parameter, and the command is called with an instance of the dataclass. All
-    parameters are passed by keyword.
+    Each field of the dataclass becomes an option. The command is called with an instance of it, and all parameters are
+    passed by keyword.
     """
     signature = inspect.signature(command, eval_str=True)
     kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
@@ -111,7 +109,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**given: Any) -> None:
-        """Build the dataclasses from the options and call the command with them."""
+        """Make the dataclasses from the options, and call the command with them."""
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)

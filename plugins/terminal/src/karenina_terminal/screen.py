@@ -1,4 +1,4 @@
-"""Command output, with results on standard output and everything else on standard error, and exit codes."""
+"""The output and exit codes of commands. Results go to standard output, all else to standard error."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ExitCode(IntEnum):
 def exit_codes_help(*, resumable: bool = True) -> str:
     """Return the table of exit codes for the end of a command's help.
 
-    `resumable` is False for runs that cannot be continued with `karenina resume`.
+    Use `resumable=False` for runs that cannot be continued with `karenina resume`.
     """
     table = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
     if resumable:
@@ -65,7 +65,7 @@ def exit_codes_help(*, resumable: bool = True) -> str:
 _PIPE_WIDTH = 120
 _UNLIMITED = 1_000_000
 _HANGING = 4
-"""The minimum indentation of a wrapped line's continuation lines."""
+"""The minimum indentation of the other lines of a wrapped line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +77,20 @@ class Screen:
 
     @classmethod
     def make(cls, *, no_color: bool = False) -> Screen:
-        """Return this process's consoles. `no_color` also sets `NO_COLOR` for plugins' output."""
+        """Create the consoles of this process. `no_color` also sets `NO_COLOR` for plugins."""
         if no_color:
             os.environ["NO_COLOR"] = "1"
         return cls(_console(stderr=False), _console(stderr=True))
 
     def json(self, value: Any) -> None:
-        """Print `value` as JSON to standard output. Raises `ValueError` if `value` contains NaN or infinity."""
+        """Print `value` as JSON. Raises `ValueError` for NaN or infinity."""
         sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object: first the list `name`, one value per line as it is read, then the entries of `rest`,
-        which must not be empty.
+        """Print a JSON object with the list `name`, one value per line as it is read, then `rest`.
 
-        Raises `ValueError` if a value contains NaN or infinity; the values before it have been printed by then.
+        `rest` must not be empty. Raises `ValueError` for NaN or infinity, when earlier values have been printed.
         """
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
@@ -101,7 +100,7 @@ class Screen:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Print a message to standard error, with control characters replaced by visible ones."""
+        """Print a message to standard error. Control characters are made visible."""
         from rich.text import Text
 
         self.err.print(Text(clean(text)), soft_wrap=True)
@@ -109,7 +108,7 @@ class Screen:
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
         """Print an error to standard error and exit with `code` by raising `typer.Exit`.
 
-        Control characters are replaced by visible ones.
+        Control characters are made visible.
         """
         from rich.text import Text
 
@@ -118,10 +117,10 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Print a `KareninaError` as an error and exit with 2. Exit with 130 after Ctrl-C and with 141 on a broken
-        pipe.
+        """Print a `KareninaError` in the block as an error, and exit with 2.
 
-        An `OSError` about a file name that is too long is reported in the same way. Other exceptions are not caught.
+        A file name that is too long is reported in the same way. Exits with 130 after Ctrl-C and with 141 on a broken
+        pipe. Other exceptions are not caught.
         """
         try:
             yield
@@ -142,15 +141,13 @@ class Screen:
 
 
 def get_screen(context: typer.Context) -> Screen:
-    """Return the screen of the invocation to which `context` belongs, or a new screen if it has none."""
+    """Return the screen of a command's invocation, or a new one if it has none."""
     screen = context.find_root().obj
     return screen if isinstance(screen, Screen) else Screen.make()
 
 
 def print_wrapped(console: Console, text: Text) -> None:
-    """Print text. On a terminal, wrap each line at word boundaries and indent continuation lines; elsewhere, print it
-    unwrapped.
-    """
+    """Print text. On a terminal, lines are wrapped between words, with the rest indented."""
     for line in text.split("\n") if console.is_terminal else ():
         depth = max(len(line.plain) - len(line.plain.lstrip()), _HANGING)
         first, *others = line.wrap(console, max(console.width - depth, LEAST_WIDTH)) or [line]
@@ -163,11 +160,10 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row. The columns whose indices are in `texts` are wrapped, and the others contain
-    numbers.
+    """Print a table with a heading row. The columns in `texts` are wrapped, and the others are numbers.
 
-    The table fits the terminal or the width set in `COLUMNS`. In a file or a pipe, each row is one line. Control
-    characters are replaced by visible ones.
+    The table fits the terminal or the width in `COLUMNS`. In a file or a pipe, each row is one line. Control characters
+    are made visible.
     """
     from karenina_terminal.text_layout import format_table
 
@@ -178,14 +174,14 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
 @cache
 def _console_class() -> type[Console]:
-    """Return a subclass of rich's `Console` for pipes, defined in a function to import rich only when needed."""
+    """Return a subclass of rich's `Console` for pipes. It is defined here to import rich only when needed."""
     from rich.console import Console
 
     from karenina_terminal.styled_text import WholeText
 
     class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
-            """Raise `BrokenPipeError`, because rich would exit with 1, which has a different meaning here."""
+            """Raise `BrokenPipeError`. rich would exit with 1, which has another meaning here."""
             raise BrokenPipeError
 
         def print(self, *objects: Any, **options: Any) -> None:
@@ -206,7 +202,7 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Return a console for standard output, or for standard error if `stderr` is set.
+    """Create a console for standard output, or for standard error if `stderr` is set.
 
     Outside a terminal, it is `_PIPE_WIDTH` wide unless `COLUMNS` is set.
     """

@@ -1,7 +1,7 @@
-"""Styled text, and its layout in a grid of names and contents, which may be tables.
+"""Styled text and tables in a grid of names and contents.
 
-Lines are laid out exactly as in rich's `Table` but at a hundredth of the cost, because commands may print ten thousand
-items. rich measures the characters and provides the style codes.
+The layout is that of rich's `Table` at a hundredth of the cost, because commands may print ten thousand items. rich
+measures the characters and provides the style codes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 Part = tuple[str, str]
-"""A string and its style: `bold`, `dim red`, or an empty string."""
+"""A string and its style: `bold`, `dim red`, or empty."""
 Line = Sequence[Part]
 
 _INDENT: Final = 2
@@ -31,7 +31,7 @@ _WORD: Final = re.compile(r"\s*\S+\s*")
 
 
 class StyledText:
-    """Text made up of styled parts. `style` is the style of the spaces that pad its lines in a grid."""
+    """Text in several styles. `style` is that of the spaces that pad its lines in a grid."""
 
     __slots__ = ("_parts", "_style", "_whole", "width")
 
@@ -44,7 +44,7 @@ class StyledText:
         """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, wrapped if they are wider than `width`, and padded to it."""
+        """Return the lines, wrapped and padded to `width`."""
         if not self._whole or self.width > width:
             return [_pad(line, width, self._style) for line in wrap_parts(self._parts, width)]
         *others, (text, style) = self._parts
@@ -65,9 +65,7 @@ class StyledTable:
         """The width that the table needs if no text is wrapped."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, each filling the width. If the table is too wide, its widest columns are narrowed and
-        their text is wrapped.
-        """
+        """Return the lines, padded to the width. If there is no room, the widest columns are wrapped."""
         widths = _narrow(self._widths, width)
         rest = width - sum(widths)
         lines: list[Line] = []
@@ -90,11 +88,10 @@ Content = Sequence[StyledText | StyledTable]
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of an indented grid of bold names and their contents. Each line fills `width`, or 28 columns if
-    `width` is smaller.
+    """Yield the lines of an indented grid with bold names and their contents.
 
-    Names do not wrap. Contents with an empty name continue the previous contents, and a name without contents has no
-    line. Raises `ValueError` if there are no rows or no contents.
+    Lines are `width` wide, but at least 28 columns. Names are never wrapped. Contents with an empty name continue the
+    previous ones, and a name without contents has no line. Raises `ValueError` if there are no rows or no contents.
     """
     width = max(width, _NARROWEST) - _INDENT
     first = max([len(name) for name, _ in rows])
@@ -111,7 +108,7 @@ def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Li
 
 
 def _narrow(widths: list[int], room: int) -> list[int]:
-    """Return column widths that fit into `room`. The widest columns are narrowed first, to equal widths."""
+    """Narrow the widest columns to equal widths until all columns fit into `room`."""
     widths = [min(width, room) for width in widths]
     while (excess := sum(widths) - room) > 0:
         widest = max(widths)
@@ -129,7 +126,7 @@ def _narrow(widths: list[int], room: int) -> list[int]:
 
 
 def wrap_parts(parts: Line, width: int) -> list[Line]:
-    """Return the lines of styled text, wrapped at white space. Longer words are broken. Tabs become spaces."""
+    """Wrap styled text at white space. Long words are broken, and tabs become spaces."""
     plain = "".join(text for text, _ in parts)
     if "\n" not in plain and "\t" not in plain and cell_len(plain) <= width:
         return [parts]
@@ -177,9 +174,7 @@ def _expand_tabs(parts: Line) -> Line:
 
 
 def _find_breaks(line: str, width: int) -> Iterator[int]:
-    """Yield the positions where a line must be broken so that its pieces fit a width, ignoring any trailing white
-    space.
-    """
+    """Yield where to break a line so that it fits a width, apart from white space at the end."""
     if cell_len(line) <= width:
         return
     used, start = 0, 0
@@ -212,9 +207,9 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Return the beginning of a line that fits a width. Half of a wide character becomes a space.
+    """Cut a line to a width. Half of a wide character becomes a space.
 
-    `plain` is the line's text without styles.
+    `plain` is the line without styles.
     """
     text = set_cell_size(plain, width)
     kept = [*_slice(parts, 0, len(text))]
@@ -224,7 +219,7 @@ def _crop(parts: Line, plain: str, width: int) -> Line:
 
 
 def _pad(line: Line, width: int, style: str) -> Line:
-    """Pad a line with styled spaces at its end so that it fills a width."""
+    """Pad a line with styled spaces."""
     missing = width - sum(cell_len(text) for text, _ in line)
     if missing <= 0:
         return line

@@ -1,6 +1,6 @@
-"""Text layout for terminals, files and the Python prompt: lines that fit a width, without trailing spaces.
+"""Lay out text for terminals, files and the Python prompt, without trailing spaces.
 
-Titles, facts and tables are blocks, which `karenina_terminal.notebook_html` renders as HTML.
+Titles, facts and tables are blocks. `karenina_terminal.notebook_html` converts them to HTML.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GAP: Final = 2
 _LEAST_COLUMN: Final = 12
 """The width below which a text column is not narrowed."""
 _WHOLE_WORDS: Final = 24
-"""The maximum length of words kept whole when columns are narrowed."""
+"""The longest words that are kept whole when columns are narrowed."""
 _MOST_LINES: Final = 100
 _MOST_OF_A_TITLE: Final = 200
 _MOST_OF_A_FACT: Final = 2000
@@ -36,7 +36,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their text. Text with an empty name continues the previous text."""
+    """Names with their texts. A text with an empty name continues the previous one."""
 
     rows: Sequence[tuple[str, str]]
     indent: int = 0
@@ -44,10 +44,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table whose first row and column contain the headings.
+    """A table. Its first row and column contain the headings.
 
-    `texts` contains the indices of text columns, which are left-aligned and wrapped in a narrow terminal. The other
-    columns contain numbers.
+    `texts` contains the indices of text columns, which are left-aligned and wrapped if there is no room. The others
+    contain numbers.
     """
 
     rows: Sequence[Sequence[str]]
@@ -56,11 +56,11 @@ class Grid:
 
 Block = Title | Facts | Grid
 Section = Sequence[Block]
-"""Blocks that belong together. Sections are separated by empty lines."""
+"""Blocks that belong together. There are empty lines between sections."""
 
 
 def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
-    """Yield the lines of the sections, separated by empty lines. A `width` below 40 counts as 40."""
+    """Yield the lines of the sections, with empty lines between them. The minimum `width` is 40."""
     for number, section in enumerate(sections):
         if number:
             yield ""
@@ -69,7 +69,7 @@ def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
 
 
 def _format_block(block: Block, width: int) -> Iterator[str]:
-    """Yield the lines of a block. Titles are truncated to `_MOST_OF_A_TITLE` characters."""
+    """Yield the lines of a block. Titles are cut to `_MOST_OF_A_TITLE` characters."""
     if isinstance(block, Title):
         room = max(width, LEAST_WIDTH) - block.indent
         yield from (" " * block.indent + line for line in wrap_text(shorten(block.text, _MOST_OF_A_TITLE), room))
@@ -80,10 +80,9 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 
 
 def format_repr(sections: Iterable[Section]) -> str:
-    """Return sections as text for the Python prompt, as wide as the terminal. Empty if there are no sections.
+    """Format sections for the Python prompt, as wide as the terminal. Empty without sections.
 
-    The text has at most 120 columns and 100 lines, and long strings in it are truncated. If lines are left out, it ends
-    with `...`.
+    The text has at most 120 columns and 100 lines, and ends with `...` if lines are left out. Long strings are cut.
     """
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = list(islice(format_sections(_bounded(sections), width), _MOST_LINES + 1))
@@ -91,13 +90,13 @@ def format_repr(sections: Iterable[Section]) -> str:
 
 
 def _bounded(sections: Iterable[Section]) -> Iterator[Section]:
-    """Yield the sections with long strings and tables truncated, so that laying them out takes little time."""
+    """Cut long strings and tables in sections, so that laying them out takes little time."""
     for section in sections:
         yield [_bounded_block(block) for block in section]
 
 
 def _bounded_block(block: Block) -> Block:
-    """Return a block with truncated strings and, if it is a table, only the first `_MOST_LINES` rows."""
+    """Cut long strings in a block, and tables to `_MOST_LINES` rows."""
     if isinstance(block, Facts):
         return Facts([(name, shorten(text, _MOST_OF_A_FACT)) for name, text in block.rows], block.indent)
     if isinstance(block, Grid):
@@ -106,9 +105,9 @@ def _bounded_block(block: Block) -> Block:
 
 
 def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of names and their text. Long text is wrapped, with its lines aligned next to the name.
+    """Yield lines of names and their texts. Long texts are wrapped and aligned next to the name.
 
-    A `width` below 40 counts as 40.
+    The minimum `width` is 40.
     """
     everything = list(rows)
     indent = max((cell_width(name) for name, _ in everything), default=0) + _GAP
@@ -119,11 +118,10 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
-    """Yield the lines of a table. The columns whose indices are in `texts` are left-aligned, and the others are
-    right-aligned.
+    """Yield the lines of a table. The columns in `texts` are left-aligned, the others right-aligned.
 
-    If the table is wider than `width` (at least 40), text columns are wrapped, but number columns are not. If it is
-    still too wide, it is split into parts, each repeating the text columns before the first number column, or only the
+    If there is no room (`width` is at least 40), text columns are wrapped, but number columns are not. If that is not
+    enough, the table is split into parts, which repeat the text columns before the first number column, or at least the
     first column.
     """
     if not rows:
@@ -154,7 +152,7 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Return the lines of text, at least one, each no wider than `width` terminal columns.
+    """Wrap text to `width` terminal columns. There is at least one line.
 
     Line breaks are kept, other white space becomes single spaces, and long words are broken.
     """
@@ -193,13 +191,15 @@ def _longest_word(texts: Iterable[str]) -> int:
 
 
 def _total(widths: Sequence[int]) -> int:
-    """Return the total width of a table whose columns have these widths, including the gaps between them."""
+    """Return the width of a table with these columns and the gaps between them."""
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return column widths that fit `room`, between `least` and `sizes`: narrow columns get their full size, and the
-    others share the rest equally. If even `least` does not fit, it is returned.
+    """Return column widths that fit `room`, between `least` and `sizes`.
+
+    Narrow columns get their full size, and the others share the rest equally. If there is no room for `least`, that is
+    returned.
     """
     widths = list(least)
     while _total(widths) < room and widths != list(sizes):
@@ -209,7 +209,7 @@ def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[i
 
 
 def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
-    """Yield the lines of a table row. Each cell consists of a string, its column's width, and whether it is wrapped."""
+    """Yield the lines of a row. A cell is a string, the width of its column, and True if it is wrapped."""
     wrapped = [wrap_text(text, width) if is_text else [text] for text, width, is_text in cells]
     for number in range(max(map(len, wrapped))):
         parts = []
@@ -220,5 +220,5 @@ def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
 
 
 def _left(text: str, width: int) -> str:
-    """Return a string padded on the right to a width in terminal columns. A wider string is returned unchanged."""
+    """Pad a string on the right to a width in terminal columns."""
     return text + " " * (width - cell_width(text))

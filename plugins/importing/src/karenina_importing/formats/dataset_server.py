@@ -1,4 +1,4 @@
-"""Reads a dataset by name from Hugging Face's dataset server over HTTPS."""
+"""Read datasets from Hugging Face's dataset server over HTTPS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from karenina_toolkit.http.urls import is_loopback
 SERVER: Final = "https://datasets-server.huggingface.co"
 """The base URL of the dataset server."""
 MOST_ROWS: Final = 10_000
-"""The maximum number of rows in a split that is read without a limit."""
+"""The maximum number of rows of a split that is read without a limit."""
 _PAGE: Final = 100
 _SECONDS: Final = 60.0
 _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
@@ -29,9 +29,9 @@ _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A split of a dataset.
+    """A split of a dataset on the server.
 
-    `subset` and `split` are needed if there are several; `limit` is the maximum number of rows to read.
+    `subset` and `split` are needed if there are several. `limit` is the maximum number of rows to read.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Dataset:
     def rows(self) -> Iterator[SourceRow]:
         """Yield the rows.
 
-        Raises `ConfigError` if the server cannot be reached or has no such split, if no limit is set and the split has
-        more than `MOST_ROWS` rows, or if the rows exceed the file size limit.
+        Raises `ConfigError` if the server cannot be reached, if there is no such split, if the rows exceed the file
+        size limit, or if there are more than `MOST_ROWS` but no limit is set.
         """
         _check_server(self.server)
         subset, split = self._choose()
@@ -67,9 +67,9 @@ class Dataset:
             done += len(page["rows"])
 
     def _check_total(self, total: Any, split: str) -> int:
-        """Return the total number of rows in `split`, as stated in a reply.
+        """Return the total number of rows in `split` according to a reply.
 
-        Raises `ConfigError` if the number is not stated, or if it is too large and no limit is set.
+        Raises `ConfigError` if it is missing, or if it is too large and no limit is set.
         """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
             raise ConfigError([f"the reply from {self.server} does not contain the total number of rows"])
@@ -79,7 +79,7 @@ class Dataset:
         return total
 
     def _choose(self) -> tuple[str, str]:
-        """Return the subset and split to read. Raises `ConfigError` unless exactly one combination fits."""
+        """Choose the subset and split to read. Raises `ConfigError` unless exactly one of each fits."""
         reply, _ = self._get("/splits", {"dataset": self.name})
         listed = reply.get("splits") if isinstance(reply, Mapping) else None
         splits = [
@@ -97,7 +97,7 @@ class Dataset:
         raise ConfigError([f"hf:{self.name} {what}. Choose one with --subset and --split; the splits are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
-        """Return the JSON value in a reply, and the size of the reply in bytes.
+        """Request JSON. Also returns the size of the reply in bytes.
 
         Raises `ConfigError` if the server cannot be reached, or if the reply is an error, too large, or not JSON.
         """
@@ -127,12 +127,12 @@ class Dataset:
             raise ConfigError([f"the reply from {self.server} is not JSON: {error}"]) from error
 
     def _headers(self) -> dict[str, str]:
-        """Return the headers for a request. The user's token is sent only to Hugging Face's own server."""
+        """Return the headers of a request. The user's token is sent only to Hugging Face's own server."""
         token = os.environ.get(_TOKEN, "").strip() if self.server == SERVER else ""
         return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _explain(self, error: urllib.error.HTTPError) -> str:
-        """Return the message for an error status, including the server's reason, if any, and what to do."""
+        """Explain an error status, with the server's reason, if any, and what to do."""
         reason = ""
         try:
             reply = json.loads(error.read(10_000))
@@ -149,7 +149,7 @@ class Dataset:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A handler that does not follow redirects, because they could point to any server."""
+    """Does not follow redirects, because they could lead to any server."""
 
     def redirect_request(self, *_args: Any, **_options: Any) -> None:
         """Return None so that a redirect is treated as an error."""

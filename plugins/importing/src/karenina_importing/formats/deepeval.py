@@ -41,7 +41,7 @@ _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file is a DeepEval run or contains only goldens, test cases or ragas samples."""
+    """Detect DeepEval runs, and files with only goldens, test cases or ragas samples."""
     document = head.document
     if isinstance(document, Mapping) and any(isinstance(document.get(key), list) for key in _RUN):
         return Fit.YES
@@ -50,19 +50,19 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_case(item: Mapping[str, Any]) -> bool:
-    """Return whether an object with keys in snake case is a golden, a test case or a ragas sample."""
+    """Check if an object with keys in snake case is a golden, a test case or a ragas sample."""
     keys = item.keys()
     is_sample = "user_input" in keys and bool(keys & _SAMPLE)
     return is_sample or ("input" in keys and bool(keys & _GOLDEN)) or len(keys & _CONVERSATION) >= 2
 
 
 def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with its own keys, but not those of nested objects, converted to snake case."""
+    """Convert the keys of an object to snake case, but not those of nested objects."""
     return {_CAMEL.sub(lambda match: f"_{match[1].lower()}", str(key)): value for key, value in item.items()}
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each case in a file. In a test run, these are the cases in both of its lists."""
+    """Yield a row for each case. Test runs have two lists of cases."""
     document = FileHead(path).document
     about = document if isinstance(document, Mapping) else {}
     keys = [key for key in _RUN if isinstance(about.get(key), list)]
@@ -74,16 +74,16 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
-    """Return the model named in a test run's hyperparameters, or None if there is none."""
+    """Return the model in the hyperparameters of a test run, or None."""
     parameters = run.get("hyperparameters")
     model = parameters.get("model") if isinstance(parameters, Mapping) else None
     return model if isinstance(model, str) else None
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    """Return the row for a case with keys in snake case. `model` is the model of the case's run.
+    """Make the row for a case with keys in snake case. `model` is the model of its run.
 
-    Metric scores are left out. The actual output, with the preceding tool calls, is recorded.
+    The output is recorded with the tool calls before it. Metric scores are left out.
     """
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
@@ -102,9 +102,9 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation that includes the preceding tool calls.
+    """Turn an answer into a conversation with the tool calls before it.
 
-    If there are no calls or the answer is not a string, it is returned unchanged.
+    Without calls, or if the answer is not a string, it is returned unchanged.
     """
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
@@ -122,10 +122,10 @@ def _with_tools(output: Any, tools: Any) -> Any:
 
 
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
-    """Return the row for a multi-turn case. The question is its scenario, or otherwise the user's first message.
+    """Make the row for a multi-turn case. Its question is the scenario, or else the first user message.
 
-    The conversation is recorded only if it ends with an answer. A golden that has not been simulated has no turns,
-    and becomes a row with a problem.
+    The conversation is recorded only if it ends with an answer. A golden that was not simulated has no turns, and its
+    row has a problem.
     """
     turns = as_messages(case.get("turns"))
     if not is_conversation(turns):
@@ -146,10 +146,10 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
 
 
 def _sample(place: str, sample: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a ragas sample.
+    """Make the row for a ragas sample.
 
-    The question of a multi-turn sample is the user's first message, and its conversation is recorded if it ends
-    with an answer.
+    For multi-turn samples, the question is the first user message, and the conversation is recorded if it ends with an
+    answer.
     """
     handled = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
     left_out = [name.replace("_", " ") for name in ("reference_tool_calls", "reference_topics") if sample.get(name)]
@@ -191,9 +191,9 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Return the trait for a ragas rubric, which has at least two keys such as `score1_description`.
+    """Make the trait for a ragas rubric, which has at least two keys such as `score1_description`.
 
-    Return None for any other value.
+    Returns None for any other value.
     """
     levels = {
         int(match[1]): text
@@ -208,7 +208,7 @@ def _scale(rubrics: Any) -> dict[str, Any] | None:
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list, or an empty list for any other value."""
+    """Return the objects in a list. Any other value has none."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 

@@ -22,7 +22,7 @@ _CORRECT: Final = "correct"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file is a HELM scenario state, or a list of HELM instances."""
+    """Detect HELM scenario states and lists of HELM instances."""
     document = head.document
     if isinstance(document, Mapping):
         return Fit.YES if isinstance(document.get(_STATES), list) and "adapter_spec" in document else Fit.NO
@@ -30,7 +30,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_instance(value: Any) -> bool:
-    """Return whether a value is an instance, with `input` and `references`."""
+    """Check if a value is an instance, with `input` and `references`."""
     return isinstance(value, Mapping) and isinstance(value.get("input"), Mapping) and _has_list(value, "references")
 
 
@@ -40,7 +40,7 @@ def _has_list(value: Mapping[str, Any], key: str) -> bool:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each instance or request. Raises `BenchmarkFileError` if the file contains neither."""
+    """Yield a row for each instance or request. Raises `BenchmarkFileError` if the file has neither."""
     document = read_json(path)
     if isinstance(document, list):
         for number, instance in enumerate(document, 1):
@@ -58,9 +58,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, state: Any, model: str | None) -> SourceRow:
-    """Return the row for a request, or for an instance without a request. `model` is the model of the run.
+    """Make the row for a request, or for an instance without one. `model` is the model of the run.
 
-    A request that has no valid instance, or has an image or audio but no text, becomes a row with a problem.
+    If there is no valid instance, or only an image or audio, the row has a problem.
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
@@ -99,14 +99,13 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
 
 
 def _text(reference: Mapping[str, Any]) -> str:
-    """Return the text of a reference, or an empty string if it has none."""
+    """Return the text of a reference, or an empty string."""
     output = reference.get("output")
     return str(output.get("text", "")) if isinstance(output, Mapping) else ""
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run's letters,
-    or else all references if exactly one of several is correct.
+    """Return the options in the order of the run, or else all references if one of several is correct.
 
     Returns None if neither is known.
     """
@@ -117,9 +116,9 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return the id of an instance, or None if it has no string as its id.
+    """Return the ID of an instance, or None if it is not a string.
 
-    If the instance is perturbed, the id includes the name and seed of the perturbation.
+    The ID of a perturbed instance includes the name and seed of the perturbation.
     """
     id, change = instance.get("id"), instance.get("perturbation")
     if not isinstance(id, str):
@@ -132,9 +131,9 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, and the reason if there are no answers.
+    """Return the answers to a request, or why there are none.
 
-    The answers are from `model` or, if it is None, from the model of the request.
+    They are from `model` or, if it is None, from the model of the request.
     """
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"

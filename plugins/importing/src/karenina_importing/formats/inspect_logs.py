@@ -28,15 +28,15 @@ _SAMPLE: Final = re.compile(r"(samples/.+_epoch_[0-9]+)(?:/sample)?\.json")
 _PARTS: Final = re.compile(r"(samples/.+_epoch_[0-9]+)/(attachments|messages)/([0-9]{1,9})\.json")
 _FIELDS: Final = frozenset({"id", "input", "target", "choices", "metadata", "sandbox", "files", "setup"})
 _OWN_FIELDS: Final = _FIELDS - {"id", "input", "target"}
-"""The fields that distinguish an Inspect dataset from other tables with questions and answers."""
+"""The fields that tell an Inspect dataset from other tables with questions and answers."""
 _MOST_MESSAGES: Final = 100_000
 _ATTACHMENT: Final = "attachment://"
 _UNUSED: Final = ("attachments", "events", "store")
-"""The parts of a sample that are not searched for attachments; they can be large."""
+"""The parts of a sample that may be large and are not searched for attachments."""
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file is an Inspect log, as an archive or in JSON, or a dataset of an Inspect task."""
+    """Detect Inspect logs, as archives or JSON, and datasets of Inspect tasks."""
     if head.start.startswith(_ZIP):
         with open_archive(head.path) as archive:
             return Fit.YES if any(_SAMPLE.fullmatch(name) for name in archive.names) or _headers(archive) else Fit.NO
@@ -51,21 +51,21 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_dataset(records: Sequence[Any]) -> bool:
-    """Return whether all records have only sample fields, and at least one has a field not found in other tables."""
+    """Check if all records have only sample fields, and at least one has a field of Inspect's own."""
     names = [record.keys() for record in records if isinstance(record, Mapping)]
     are_samples = len(names) == len(records) and all({"input"} <= name <= _FIELDS for name in names)
     return are_samples and any(name & _OWN_FIELDS for name in names)
 
 
 def _headers(archive: Archive) -> list[str]:
-    """Return the files in an archive that can contain the log's header, the most complete first."""
+    """Return the files in an archive that may contain the header, the most complete first."""
     return [name for name in _HEADERS if name in archive]
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
     """Yield a row for each sample or record.
 
-    Raises `BenchmarkFileError` if a log has no samples, or if the file is neither a log nor a dataset.
+    Raises `BenchmarkFileError` if a log has no samples, or if the file is no log or dataset.
     """
     if FileHead(path).start.startswith(_ZIP):
         yield from _archived(path)
@@ -108,22 +108,22 @@ def _check_samples(path: Path, log: Any, count: int) -> None:
 
 
 def _open_records(path: Path) -> Records:
-    """Open a dataset to read its records. A file with an unknown suffix is read as JSON lines."""
+    """Open a dataset to read its records. The default for unknown suffixes is JSON lines."""
     suffix = path.suffix.lower() if path.suffix.lower() in (*TABLES, *LINES) else ".jsonl"
     return read_records(path, suffix=suffix, surrogates=True, package="karenina-importing")
 
 
 def _dataset_row(place: str, record: Any) -> SourceRow:
-    """Return the row for a record, without null values. A record that is not an object becomes a row with a problem."""
+    """Make the row for a record, without nulls. If it is not an object, the row has a problem."""
     if not isinstance(record, Mapping):
         return SourceRow(place, {}, "the record is not an object")
     return dataset_row(place, {key: value for key, value in record.items() if value is not None})
 
 
 def _archived(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each sample in an archive. A sample that cannot be read becomes a row with a problem.
+    """Yield a row for each sample in an archive. If a sample cannot be read, its row has a problem.
 
-    Raises `BenchmarkFileError` if there are no samples, or if the parts of the samples exceed the size limit.
+    Raises `BenchmarkFileError` if there are no samples, or if their parts exceed the size limit.
     """
     with open_archive(path) as archive:
         head: Any = {}
@@ -158,9 +158,9 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Return the values of a sample that are stored in separate files in its folder.
+    """Read those parts of a sample that are in separate files in its folder.
 
-    Messages and metadata that the sample itself contains are not read from files.
+    Messages and metadata in the sample itself take precedence.
     """
     values: dict[str, Any] = {}
     path = references.path
@@ -177,9 +177,9 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Return the items in a sequence of files, keyed by position.
+    """Read a sequence of files. Returns their items by position.
 
-    `chunks` contains, for each file, the position of its first item and its name.
+    `chunks` contains the position of the first item and the name of each file.
     """
     by_position: dict[int, Any] = {}
     for start, name in chunks:
@@ -189,9 +189,9 @@ def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) 
 
 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
-    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`. The end of each range is excluded.
+    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`, without the end of each range.
 
-    Only positions below `count` are yielded. Stops silently after `_MOST_MESSAGES` positions.
+    Only positions below `count` are yielded, and at most `_MOST_MESSAGES` of them.
     """
     left = _MOST_MESSAGES
     for bounds in ranges if isinstance(ranges, list) else ():
@@ -204,10 +204,9 @@ def _positions(ranges: Any, count: int) -> Iterator[int]:
 
 
 class _References:
-    """Counts the parts of a log that samples refer to.
+    """Counts the parts of a log that samples refer to, with repetitions.
 
-    Counting repetitions, these parts must not exceed the size limit. Otherwise, a few bytes could expand to any number
-    of messages and long texts.
+    There is a size limit, because a few bytes could otherwise expand to any number of messages and long texts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -226,13 +225,13 @@ class _References:
 
 
 class _TooLarge(BenchmarkFileError):
-    """Raised when a log, including the parts that its samples refer to, is too large."""
+    """Raised when a log is too large, including the parts that its samples refer to."""
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
-    """Return the row for a sample, with references replaced by the long texts. `about` is the log's `eval`.
+    """Make the row for a sample, with references replaced by texts. `about` is the `eval` of the log.
 
-    A sample that is not an object becomes a row with a problem.
+    If the sample is not an object, the row has a problem.
     """
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")
@@ -247,9 +246,9 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references to long texts, which logs store separately, with the texts themselves.
+    """Replace references by the long texts, which logs store separately.
 
-    A reference to an unknown text is left unchanged. Raises `BenchmarkFileError` if the size limit is exceeded.
+    References to unknown texts are kept. Raises `BenchmarkFileError` if the size limit is exceeded.
     """
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))

@@ -33,7 +33,7 @@ _EXPECTED: Final = ("expectedOutput", "expected_output")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether all records in a file are dataset items, or all are traces or observations."""
+    """Detect files with only dataset items, or only traces or observations."""
     records = objects(head, *_LISTS)
     if not records or not all(isinstance(record, Mapping) and "input" in record for record in records):
         return Fit.NO
@@ -42,7 +42,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each record. A record without `input` becomes a row with a problem."""
+    """Yield a row for each record. Without `input`, the row has a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or row.values.get("input") is None:
             yield SourceRow(row.place, {}, row.problem or "the record has no `input`")
@@ -51,7 +51,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Return the row for an item or a trace. An archived item becomes a row with a problem."""
+    """Make the row for an item or a trace. For an archived item, the row has a problem."""
     if item.get("status") == "ARCHIVED":
         return SourceRow(place, {}, "the item is archived")
     truth, left = answered(_decode(next((item[key] for key in _EXPECTED if item.get(key) is not None), None)))
@@ -71,19 +71,19 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _keywords(tags: Any) -> dict[str, Any]:
-    """Return tags as the keywords of a question, or an empty dict if they are not a list of strings."""
+    """Return tags as the keywords of a question, if they are a list of strings."""
     return {"keywords": tags} if isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags) else {}
 
 
 def _decode(value: Any) -> Any:
-    """Return the JSON value in a string, as found in table exports. Return other values unchanged."""
+    """Decode JSON in a string, as in table exports. Returns other values unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     return parse_text(value)
 
 
 def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the label for the scores given by people (None if there are none), and the names of the other scores."""
+    """Make the label for the scores that people gave, if any. Also returns the names of the other scores."""
     people, others = [], []
     for score in scores if isinstance(scores, list) else ():
         if not isinstance(score, Mapping):

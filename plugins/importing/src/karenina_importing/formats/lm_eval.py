@@ -28,7 +28,7 @@ _LIST: Final = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
 _LABELLED: Final = re.compile(r"[A-Z][A-Z_-]{1,19}: ?\S.*")
 _MARK: Final = "$$"
 _FIRST_ROWS: Final = 1000
-"""The number of rows whose targets decide whether targets are lists of labelled strings."""
+"""The number of rows whose targets decide if targets are lists of labelled strings."""
 _ENTITIES: Final = "All entities that the response names, each once and written as LABEL: entity"
 _LISTS: Final = (
     "The targets are lists of labelled strings (`LABEL: entity`); a response is correct only if "
@@ -46,9 +46,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document, from its first filter only,
-    because the lines of other filters have the same replies.
-    """
+    """Yield a row for each document. Lines of other filters have the same replies and are skipped."""
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
@@ -68,22 +66,22 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Return whether all targets that are strings consist of labelled strings, and at least one has a delimiter."""
+    """Check if all targets that are strings are labelled strings, at least one with a delimiter."""
     texts = [target for target in targets if isinstance(target, str)]
     return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the distinct labelled strings in a target, or None if the target contains any other text.
+    """Return the distinct labelled strings in a target, or None if it has other text.
 
-    An empty target has no items.
+    An empty target has none.
     """
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
-    """Return the field for a list of labelled strings. All of them are needed."""
+    """Declare the field for a list of labelled strings, all of which are needed."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},
@@ -91,7 +89,7 @@ def _declare(items: list[str]) -> dict[str, Any]:
 
 
 def _target(values: Mapping[str, Any]) -> Any:
-    """Return the target. A list of strings in Python notation is parsed, unless the document contains it as text."""
+    """Return the target. Lists in Python notation are parsed, unless the document has them as text."""
     target, document = values.get("target"), values.get("doc")
     if not isinstance(target, str) or not _LIST.fullmatch(target):
         return target
@@ -104,7 +102,7 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 
 def _request(arguments: Any) -> Any:
-    """Return the text or messages of the first request, or None if there is none."""
+    """Return the text or messages of the first request, or None."""
     for first, second in _REQUESTS:
         try:
             request = arguments[first][second]

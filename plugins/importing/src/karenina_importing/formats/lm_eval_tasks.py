@@ -27,7 +27,7 @@ _KEYS: Final = re.compile(
 _TAGGED: Final = re.compile(
     r"(?<=[:,\[-])([ \t]*)(!(?:function|include)[ \t]+[\w./-]+)(?=[ \t]*(?:[,}\]]|#|$))", re.MULTILINE
 )
-"""A value with a tag, such as `!function utils.load`, which is kept as a string."""
+"""A value with a tag such as `!function utils.load`, which is kept as a string."""
 _TAG: Final = re.compile(r"!(function|include)[ \t]+(.+)")
 _LOCAL: Final = ("json", "csv", "parquet", "text", "arrow", "pandas")
 _SPLITS: Final = ("test_split", "validation_split", "fewshot_split", "training_split")
@@ -38,7 +38,7 @@ _RUN_IT: Final = "run the task with --log_samples and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether the beginning of a YAML file has the keys of a task."""
+    """Check if the beginning of a YAML file looks like a task."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     keys = set(_KEYS.findall(head.text()))
@@ -46,7 +46,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document of a task. Raises `BenchmarkFileError` if the documents cannot be read."""
+    """Yield a row for each document of a task. Raises `BenchmarkFileError` if they cannot be read."""
     folder = Folder(path.parent)
     task = _read_task(path, folder)
     for file in _files(task, path, folder):
@@ -56,10 +56,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Return the keys of a task, including those of the tasks it includes, which it can override.
+    """Read a task and the tasks that it includes, whose keys it can override.
 
-    `depth` is the number of includes that led to this file. Raises `BenchmarkFileError` if a file is not a task, or
-    if an included file is not found or is nested too deeply.
+    `depth` counts the includes so far. Raises `BenchmarkFileError` if a file is not a task, or if an included file is
+    missing or nested too deeply.
     """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
@@ -82,9 +82,9 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files containing a task's documents. If they have several splits, the task's test split is preferred.
+    """Find the files with the documents of a task, preferably those of the test split.
 
-    Raises `BenchmarkFileError` if these are not local files in the task's folder.
+    Raises `BenchmarkFileError` if they are not local files in the task's folder.
     """
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
     for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
@@ -135,7 +135,7 @@ def _check_not_tagged(value: Any, path: Path, key: str) -> None:
 
 
 def check_not_pointer(file: Path) -> None:
-    """Raise `BenchmarkFileError` if a file is a Git LFS pointer, because the actual file was not downloaded."""
+    """Raise `BenchmarkFileError` if a file is a Git LFS pointer, which means it was not downloaded."""
     if FileHead(file).start.startswith(_LFS):
         raise BenchmarkFileError(
             file, "", "the file is a Git LFS pointer, not the actual content", "run `git lfs pull`"
@@ -143,7 +143,7 @@ def check_not_pointer(file: Path) -> None:
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user about the parts of a task that are not carried over."""
+    """Return notes for the user about the parts of a task that are left out."""
     notes = []
     if task.get("process_docs"):
         notes.append("the task changes its documents with a Python function (process_docs), which is not executed")
@@ -162,10 +162,10 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
-    """Return the row for a document, with the task's rules filled in.
+    """Make the row for a document, with the rules of the task filled in.
 
-    Rules for the question and the target that cannot be filled in are left out. If the options cannot be filled in,
-    or the target is not one of them, the row has a problem.
+    The question and the target are left out if they cannot be filled in. If the options cannot be filled in, or if the
+    target is not one of them, the row has a problem.
     """
     values: dict[str, Any] = {**document, "doc": document}
     left_out = []
@@ -197,10 +197,9 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
 
 
 def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
-    """Return the value of a rule for a document: a column, a list, or a filled-in template.
+    """Evaluate a rule for a document: a column, a list, or a template.
 
-    None and numbers are returned unchanged. Raises `NotFilled` if only a program can evaluate the rule, or if the
-    document lacks a value.
+    None and numbers are returned unchanged. Raises `NotFilled` if only a program can do this, or if a value is missing.
     """
     if rule is None or isinstance(rule, int):
         return rule
@@ -218,7 +217,7 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
 
 
 def _fill(rule: str, document: Mapping[str, Any]) -> str:
-    """Return a template filled in for a document. Raises `NotFilled` if the document lacks a value."""
+    """Fill in a template for a document. Raises `NotFilled` if a value is missing."""
     missing: set[str] = set()
     text = fill(_STRIP.sub(" | trim", rule), document, missing)
     if missing:

@@ -28,18 +28,18 @@ _EVENT: Final = {"run_id", "event_id", "type", "data"}
 _LISTS: Final = {"sampling": "samplings", "match": "matches", "error": "errors"}
 _ITEM: Final = {"datasource_item", "sample"}
 _TRUTHS: Final = ("ground_truth", "correct_label", "ideal", "expected", "reference", "answer", "label")
-"""Names for the right answer in data source items; users choose these names."""
+"""The names that users choose for the right answer in data source items."""
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file contains records, samples or output items of OpenAI Evals."""
+    """Detect records, samples and output items of OpenAI Evals."""
     keys = head.record.keys()
     is_record = keys == {"spec"} or keys >= _EVENT or keys >= _ITEM
     return Fit.YES if is_record or keys >= {"input", "ideal"} or _items(head.document) else Fit.NO
 
 
 def _items(document: Any) -> list[Any]:
-    """Return the output items in an API page or a list, or a single item, or an empty list if the document has none."""
+    """Return the output items in an API page or a list, a single item as a list, or an empty list."""
     items = document
     if isinstance(document, Mapping):
         items = [document] if document.keys() >= _ITEM else document.get("data")
@@ -49,7 +49,7 @@ def _items(document: Any) -> list[Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each output item or sample. All events of a sample in a record become one row."""
+    """Yield a row for each output item or sample. The events of a sample are one row."""
     items = _items(FileHead(path).document)
     if items:
         yield from (SourceRow(f"item {number}", item) for number, item in enumerate(items, 1))
@@ -74,7 +74,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
-    """Add the data of an event to its sample. For most event types, only the last event is kept."""
+    """Add the data of an event to its sample. Most types keep only the last event."""
     kind, data = str(event["type"]), event["data"]
     if kind in _LISTS:
         sample.setdefault(_LISTS[kind], []).append(data)
@@ -101,7 +101,7 @@ OPENAI_EVALS: Final = make_import_format(
         }
     ),
 )
-"""OpenAI Evals. The first sampling of a graded sample is the answer; any further samplings are the grader's."""
+"""The format of OpenAI Evals. In a graded sample, the first sampling is the answer, and the others are the grader's."""
 
 _CLASS: Final = "evals.elsuite."
 _COMPARING: Final = ("Match", "FuzzyMatch", "JsonMatch", "MatchWithSolvers")
@@ -109,7 +109,7 @@ _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 
 
 def _detect_registry(head: FileHead) -> Fit:
-    """Return whether a YAML file has an eval with an OpenAI Evals class."""
+    """Detect YAML files that have an eval with an OpenAI Evals class."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     text = head.text()
@@ -117,9 +117,10 @@ def _detect_registry(head: FileHead) -> Fit:
 
 
 def _registry_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of the sample files named in a registry file. If evals share a file, only the first is imported.
+    """Yield the rows of the sample files that a registry file names.
 
-    Raises `BenchmarkFileError` if there is no eval in the file, or if a sample file is not found.
+    If evals share a file, only the first is imported. Raises `BenchmarkFileError` if there is no eval, or if a sample
+    file is missing.
     """
     registry = read_document(path).value
     evals = {
@@ -156,15 +157,15 @@ def _registry_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of an eval, or an empty mapping if it has none."""
+    """Return the arguments of an eval, which may be empty."""
     arguments = entry.get("args")
     return arguments if isinstance(arguments, Mapping) else {}
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return an eval's sample file.
+    """Find the sample file of an eval.
 
-    Raises `BenchmarkFileError` if the eval names no file, or if the file is not found.
+    Raises `BenchmarkFileError` if it names none, or if the file is missing.
     """
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):
@@ -183,9 +184,9 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a sample of an eval with the class `kind`.
+    """Make the row for a sample of an eval of the class `kind`.
 
-    A sample without `ideal` becomes a row with a problem, unless the eval is graded by the spec `closedqa`.
+    Without `ideal`, the row has a problem, unless the eval is graded by the spec `closedqa`.
     """
     ideal = sample.get("ideal")
     assertion: dict[str, Any] | None = None

@@ -40,7 +40,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each case and each failure. Raises `BenchmarkFileError` if the file has no list of cases."""
+    """Yield a row for each case and failure. Raises `BenchmarkFileError` if there is no list of cases."""
     document = read_document(path).value
     cases = document.get("cases") if isinstance(document, Mapping) else None
     if not isinstance(cases, list):
@@ -60,9 +60,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Return the row for a case. `shared` contains the evaluators for the whole dataset.
+    """Make the row for a case. `shared` contains the evaluators for the whole dataset.
 
-    A case without inputs becomes a row with a problem.
+    If the case has no inputs, the row has a problem.
     """
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
@@ -87,9 +87,9 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
 
 
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each evaluator's name and arguments.
+    """Yield the name and arguments of each evaluator.
 
-    An evaluator is a name, `{name: arguments}`, or an object with a key `name`.
+    It is written as a name, as `{name: arguments}`, or as an object with a key `name`.
     """
     for evaluator in listed if isinstance(listed, list) else ():
         if isinstance(evaluator, str):
@@ -103,7 +103,7 @@ def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return an evaluator's name and arguments, with any positional argument stored under its name."""
+    """Return an evaluator's name and arguments. A positional argument gets its name."""
     argument = _ARGUMENT.get(str(name))
     names = {"value", "rubric", "criteria", "case_sensitive", "as_strings", "evaluation_name"}
     if isinstance(arguments, Mapping) and (argument is None or argument in arguments or names & arguments.keys()):
@@ -114,9 +114,9 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys of a question for its evaluators, and the names of the evaluators that were left out.
+    """Convert evaluators to the keys of a question. Also returns the evaluators that are left out.
 
-    If `EqualsExpected` compares an object, each of its values becomes a field, or is left out if it cannot be one.
+    If `EqualsExpected` compares an object, each of its values becomes a field if it can be one.
     """
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:
@@ -142,7 +142,7 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
 
 
 def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a field for each value in an expected object that is a string, number or boolean.
+    """Declare a field for each string, number or boolean in an expected object.
 
     Empty strings, and values whose keys are not valid names, are left out.
     """
@@ -159,9 +159,9 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Return the promptfoo assertion that corresponds to an evaluator, or None if there is none.
+    """Convert an evaluator to a promptfoo assertion, or return None if there is none.
 
-    `expected` is the case's expected output.
+    `expected` is the expected output of the case.
     """
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}

@@ -1,4 +1,4 @@
-"""Finds questions and answers in structured values such as `inputs` and `outputs`, and reads files of JSON objects."""
+"""Find questions and answers in values such as `inputs` and `outputs`, and read files of JSON objects."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LONGEST_METADATA: Final = 1000
 
 
 def asked(value: Any) -> Any:
-    """Return the question in an input, as a string or messages. A value that is not an object is returned unchanged.
+    """Find the question in an input, as a string or messages. Returns the input if it is not an object.
 
-    The other values in an object precede its question, as `name: value`. If no key is a usual name for a question, all
-    values are returned in this form.
+    Other values of the object come before the question, as `name: value`. If no key is a usual name for a question, all
+    values are written like this.
     """
     if not isinstance(value, Mapping):
         return value
@@ -44,11 +44,10 @@ def asked(value: Any) -> Any:
 
 
 def answered(value: Any) -> tuple[Any, list[str]]:
-    """Return the answer in an output, and the names of the values that were left out.
+    """Find the answer in an output. Also returns the names of the values that are left out.
 
-    Of an object with only `messages`, the answer is the content of the last message. An object in which no answer
-    can be found is returned as JSON, and an empty object as None. A value that is not an object is returned
-    unchanged.
+    If there are only `messages`, the answer is the content of the last one. An object without an answer becomes JSON,
+    and an empty object None. Any other value is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
@@ -63,7 +62,7 @@ def answered(value: Any) -> tuple[Any, list[str]]:
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return the key for the first of the `names` that an object has, ignoring case, or None if it has none of them."""
+    """Return the key for the first of the `names` that an object has, ignoring case, or None."""
     folded = {str(key).casefold(): key for key in reversed(list(value))}
     return next((folded[name] for name in names if name in folded), None)
 
@@ -74,23 +73,23 @@ def _text(value: Any) -> str:
 
 
 def as_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `{"metadata": values}` with the non-empty values, or an empty dict if there are none."""
+    """Return `{"metadata": values}` with the values that are not empty, or an empty dict."""
     metadata = {key: value for key, value in values.items() if value not in (None, "", [], {})}
     return {"metadata": metadata} if metadata else {}
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return an object unchanged, and an empty mapping for any other value."""
+    """Return a mapping unchanged, and an empty one for any other value."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """Return a list unchanged, and an empty sequence for any other value."""
+    """Return a list unchanged, and an empty one for any other value."""
     return value if isinstance(value, list) else ()
 
 
 def is_short(value: Any) -> bool:
-    """Return whether a value is suitable as metadata, that is, not empty and at most 1,000 characters long as JSON."""
+    """Check if a value is suitable as metadata: not empty, and at most 1,000 characters as JSON."""
     try:
         return value not in (None, "", [], {}) and len(json.dumps(value, allow_nan=False)) <= _LONGEST_METADATA
     except (TypeError, ValueError, RecursionError):
@@ -98,7 +97,7 @@ def is_short(value: Any) -> bool:
 
 
 def parse_text(value: Any) -> Any:
-    """Return the value of a string that contains JSON, and any other value unchanged."""
+    """Parse a string that contains JSON. Returns other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -108,7 +107,7 @@ def parse_text(value: Any) -> Any:
 
 
 def as_messages(value: Any) -> Any:
-    """Return the messages in a string that contains messages as JSON, and any other value unchanged."""
+    """Parse a string that contains messages as JSON. Returns other values unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith("["):
         return value
     messages = parse_text(value)
@@ -116,15 +115,15 @@ def as_messages(value: Any) -> Any:
 
 
 def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an entry of `SourceRow.recordings`. An empty model or label is left out."""
+    """Make an entry for `SourceRow.recordings`. An empty model or label is left out."""
     return {"response": response, **({"model": model} if model else {}), **({"label": label} if label else {})}
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the items by which a file's format can be recognized.
+    """Return the items for detecting the format of a file.
 
-    These are all items in the list under the first of `keys` that has one, or in a top-level list, or otherwise the
-    values in the first lines of JSON lines. The result is empty for any other file.
+    These are the items of the list under the first of `keys` that has one, those of a top-level list, or the values in
+    the first lines of JSON lines. Any other file has none.
     """
     document = head.document
     for key in keys:
@@ -136,9 +135,9 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield all objects in a file, found as in `objects`, each as a row. A file with a single object has one row.
+    """Read the objects in a file, found as in `objects`, each as a row. A single object is one row.
 
-    An item that is not an object becomes a row with a problem. Raises `BenchmarkFileError` if the file cannot be read.
+    For an item that is not an object, the row has a problem. Raises `BenchmarkFileError` if the file cannot be read.
     """
     head = FileHead(path)
     document = head.document

@@ -27,12 +27,12 @@ _RAW_ANSWER: Final = "raw_answer"
 
 
 def is_page(value: Any) -> bool:
-    """Return whether a JSON value is a page of rows from the dataset server."""
+    """Check if a JSON value is a page of rows from the dataset server."""
     return isinstance(value, Mapping) and all(isinstance(value.get(key), list) for key in ("features", "rows"))
 
 
 def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
-    """Yield the rows of a page. Truncated cells are `TRUNCATED`, and class numbers are replaced by class names."""
+    """Yield the rows of a page. Cells may be `TRUNCATED`, and class numbers become class names."""
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
@@ -45,14 +45,14 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
 
 
 def _classes(features: list[Any]) -> dict[str, list[Any]]:
-    """Return the class names for each column that contains class numbers."""
+    """Return the class names of each column with class numbers."""
     return find_classes(
         {str(feature.get("name")): feature.get("type") for feature in features if isinstance(feature, Mapping)}
     )
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file has rows: `YES` for a page of the dataset server, `MAYBE` for any other table."""
+    """Detect rows: `YES` for a page of the dataset server, and `MAYBE` for any other table."""
     if is_page(head.document):
         return Fit.YES
     if head.start.startswith(_PARQUET) or head.path.suffix.lower() in TABLES:
@@ -71,7 +71,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _read_yaml(path: Path) -> Any:
-    """Return the value of a YAML file, or None if it cannot be read."""
+    """Read a YAML file. Returns None if this fails."""
     try:
         return read_yaml(read_text(path), path).value
     except BenchmarkFileError:
@@ -84,11 +84,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file: those at the path `rows` in a JSON document, or those in a sheet of a workbook.
+    """Yield the rows of a file: those at the path `rows` in JSON, or those in a sheet of a workbook.
 
-    Each argument except `path` may be None, so that it is detected. Empty rows in tables are skipped, and a row
-    with fewer cells than the header has a problem. Raises `BenchmarkFileError` if the file cannot be read or has no
-    header.
+    All arguments but `path` are detected if they are None. Empty rows in tables are skipped, and rows that are too
+    short have a problem. Raises `BenchmarkFileError` if the file cannot be read or has no header.
     """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
@@ -117,7 +116,7 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the suffix that fits a file's contents. It may differ from the suffix of the file's name."""
+    """Return the suffix that fits the contents of a file, whatever its name is."""
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
@@ -133,10 +132,10 @@ def _suffix_of(head: FileHead) -> str:
 
 
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Return the mapping, with unmapped names completed from the columns of a table, and notes for the user.
+    """Complete a mapping with the columns of a table. Also returns notes for the user.
 
-    Names mapped to an empty path stay unmapped. If no column is the question, the mapping is returned unchanged.
-    Raises `ConfigError` if the correct options of multiple-choice questions cannot be found.
+    Names mapped to an empty path stay unmapped. If no column is the question, the mapping is unchanged. Raises
+    `ConfigError` if the right options of multiple-choice questions cannot be found.
     """
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))
@@ -170,7 +169,7 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses or, if paths use parts of its objects, return the unused parts."""
+    """Return a column that no path uses, or those parts of its objects that no path uses."""
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]
@@ -180,10 +179,9 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Return the paths for a mapping's names, given the columns of a table.
+    """Find the paths for names in the columns of a table.
 
-    If all ground truths in `values` are objects with the same part for answers, such as aliases, the path leads to
-    this part.
+    If all right answers in `values` are objects with the same part for answers, such as aliases, the path leads to it.
     """
     roles = table.roles
     question = roles.columns[QUESTION]

@@ -1,9 +1,9 @@
-"""Converts promptfoo assertions to template fields and rubric traits.
+"""Convert promptfoo assertions to template fields and rubric traits.
 
-Each assertion about the text becomes a field that checks the response itself, so `contains` never becomes equality. A
-value that the response should equal becomes a field that a judge extracts. An assertion graded by a model becomes a
-trait with the assertion's text. An assertion decided by a program becomes an unscorable trait for the user to write,
-because nothing in a source is executed.
+Assertions about the text become fields that check the response itself, so `contains` never becomes equality. Values
+that the response should equal become fields that a judge extracts, and assertions that a model grades become traits.
+Nothing in a source is executed, so an assertion that a program decides becomes an unscorable trait for the user to
+write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPARING: Final = (
     *("similar", "similar:cosine", "similar:dot", "similar:euclidean"),
     *("factuality", "model-graded-factuality", "rouge-n", "bleu", "gleu", "meteor"),
 )
-"""The assertions whose value is a right answer; each item of a list is right by itself."""
+"""The assertions with a right answer. Each item of a list is right by itself."""
 _FILE: Final = "file://"
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb)(?::\w+)?\Z")
 _PROGRAMS: Final = {"javascript": "JavaScript", "python": "Python", "ruby": "Ruby"}
@@ -41,12 +41,12 @@ _GRADED: Final = {
     "model-graded-factuality": "The facts that the response states agree with this reference, and contradict none of "
     "it: {}",
 }
-"""The assertions that a model grades by their value, each with the description of its trait."""
+"""The assertions that a model grades by their value, with the descriptions of their traits."""
 _FIXED: Final = {
     "answer-relevance": "The response answers the question that was asked, and does not digress",
     "is-refusal": "The response refuses to do what was asked",
 }
-"""The assertions that a model grades without a value, each with the description of its trait."""
+"""The assertions that a model grades without a value, with the descriptions of their traits."""
 _LONGEST_NAME: Final = 48
 _ABOUT_CALLS: Final = ("cost", "latency", "perplexity", "perplexity-score")
 """The assertions about the model call rather than the response."""
@@ -60,12 +60,12 @@ _MOST_CHARACTERS: Final = 5_000_000
 """The maximum number of characters in a test's values."""
 
 Rendered = Callable[[Mapping[str, Any]], Any]
-"""A function that returns an assertion's value as promptfoo filled it in, or None if it is not known."""
+"""A function that returns the value of an assertion as promptfoo filled it in, or None if unknown."""
 
 
 @dataclass
 class Converted:
-    """The keys of a question made from assertions. `left_out` names the parts that could not be converted."""
+    """The keys of a question made from assertions. `left_out` names what could not be converted."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     strategy: Any = None
@@ -90,12 +90,12 @@ def convert(
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
 
-    `variables` contains the test's variables, which are filled in to templates. `threshold` is the share of the
-    assertions that must pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo
-    filled in for an assertion. `read` returns the contents of a file named by a value, or None if the file is not
-    read. `transform` is the program that transforms responses before they are compared, if there is one.
+    `variables` are those of the test, which are filled in. `threshold` is the share of the assertions that must pass,
+    by weight; without it, all must pass. `rendered` returns the value of an assertion as promptfoo filled it in. `read`
+    returns the contents of a file that a value names, or None if it is not read. `transform` is the program, if any,
+    that changes responses before they are compared.
 
-    If assertions are left out and the remaining fields would accept any JSON, there is no template.
+    There is no template if some assertions are left out and the remaining fields would accept any JSON.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
@@ -113,10 +113,10 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first correct answer among assertions, or None if there is none.
+    """Return the first right answer in assertions: a string, a number, or a list of these.
 
-    The answer is a string, a number, or a list of these. Assertions that do not decide whether the test passes, or
-    that transform the response, are ignored. `variables` and `rendered` are the same as for `convert`.
+    Returns None if there is none. Assertions that do not decide the test, or that change the response, do not count.
+    `variables` and `rendered` are as in `convert`.
     """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
@@ -130,9 +130,7 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Return a correct answer with templates filled in, or None if this fails
-    or the answer is not a string or number.
-    """
+    """Fill in a right answer. Returns None if that fails or it is not a string or number."""
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
@@ -145,7 +143,7 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 def read_part(transform: Any) -> str | None:
     """Return the part of a response's JSON that a transform reads, such as `.city`.
 
-    Return an empty string if the transform reads the whole response, and None if it does anything else.
+    This is empty for the whole response, and None if the transform does anything else.
     """
     if not transform:
         return ""
@@ -164,7 +162,7 @@ def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
 
 @dataclass
 class _Converter:
-    """Converts the assertions in one test and collects the result in `done`."""
+    """Converts the assertions of one test. The result is in `done`."""
 
     variables: Mapping[str, Any]
     rendered: Rendered
@@ -172,14 +170,14 @@ class _Converter:
     transform: Any = None
     done: Converted = field(default_factory=Converted)
     lacks: bool = False
-    """Whether an assertion about the text of the response could not be carried over, or only in part."""
+    """True if an assertion about the text of the response is missing, or only partly there."""
     count: int = 0
     size: int = 0
 
     def add_all(self, assertions: Any, threshold: Any) -> Any:
-        """Add assertions and return their part of the strategy, or None if none of them became a field.
+        """Add assertions. Returns their part of the strategy, or None if there are no fields.
 
-        If a strategy cannot express the threshold, it is recorded as left out, and all fields must pass.
+        If a strategy cannot express the threshold, this is recorded, and all fields must pass.
         """
         if not isinstance(assertions, list):
             if assertions is not None:
@@ -210,12 +208,12 @@ class _Converter:
         return parts[0] if len(parts) == 1 else {"at_least": {"n": count, "of": parts}}
 
     def _is_graded(self, name: str) -> bool:
-        """Return whether a field has a fractional score because it compares by similarity."""
+        """Check if a field has a fractional score, because it compares by similarity."""
         rule = self.done.fields[name].get("verify_with")
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
     def _add(self, assertion: Any) -> Any:
-        """Add one assertion and return its part of the strategy, or None if it did not become a field."""
+        """Add an assertion. Returns its part of the strategy, or None if it is not a field."""
         self.count += 1
         if self.count > _MOST:
             self.done.left_out.append(f"assertion beyond the first {_MOST:,} of a test")
@@ -267,17 +265,17 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out, and set `lacks` unless the assertion is about the model call.
+        """Record that an assertion is left out. `lacks` is set unless it is about the call of the model.
 
-        `what` describes the assertion for the user, and `base` is its type without `not-`. Always returns None.
+        `what` describes it to the user, and `base` is its type without `not-`. Always returns None.
         """
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
-        """Return the field for JavaScript code that only searches the response for text.
+        """Make the field for JavaScript code that only searches the response for text.
 
-        If `negated`, the field requires the opposite. Return None for other code, and if the test transforms responses.
+        With `negated`, the field requires the opposite. Returns None for other code, and if the test changes responses.
         """
         if self.transform or not isinstance(code, str):
             return None
@@ -291,10 +289,10 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion with templates filled in and the file it names read. Programs are not read.
+        """Return the value of an assertion, filled in, and with the file that it names. Programs are not read.
 
-        Return `_UNKNOWN` if only promptfoo can fill the templates in, if the file is not read, or if the test's values
-        are too large. Variables without a value are recorded as left out. `base` is the assertion's type without
+        Returns `_UNKNOWN` if only promptfoo can fill it in, if the file is not read, or if the values of the test are
+        too large. Variables without a value are recorded as left out. `base` is the type of the assertion without
         `not-`.
         """
         rendered = self.rendered(assertion)
@@ -318,7 +316,7 @@ class _Converter:
         return _UNKNOWN if self.size > _MOST_CHARACTERS else value
 
     def _label(self, assertion: Mapping[str, Any], other: str) -> str:
-        """Return the text used to make an assertion's name: its `metric`, or otherwise `other`."""
+        """Return the text for the name of an assertion: its `metric`, or else `other`."""
         metric = assertion.get("metric")
         try:
             return show(fill_all(metric, self.variables)) or other if isinstance(metric, str) else other
@@ -326,10 +324,10 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
-        """Add the trait for an assertion graded by a model. For a list in `g-eval`, add one trait for each item.
+        """Add the trait for an assertion that a model grades. A list in `g-eval` gives several.
 
-        `kind` is the assertion's type, and `base` is the type without `not-`. If `negated`, a lower score is better. An
-        assertion without a needed value is recorded as left out.
+        `kind` is the type of the assertion, and `base` is the same without `not-`. With `negated`, lower scores are
+        better. An assertion that lacks its value is recorded as left out.
         """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:
@@ -347,9 +345,9 @@ class _Converter:
             self._add_to_rubric(trait)
 
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
-        """Add an unscorable trait, for the user to write, for an assertion decided by a program.
+        """Add an unscorable trait for an assertion that a program decides. The user has to write it.
 
-        The assertion is also recorded as left out. `kind` is its type, and `base` is the type without `not-`.
+        The assertion is also recorded as left out. `kind` is its type, and `base` is the same without `not-`.
         """
         language = _PROGRAMS.get(base) or f"a program for {kind}"
         label = self._label(assertion, f"{kind} {show(value)}")
@@ -365,7 +363,7 @@ class _Converter:
         self.done.left_out.append(f"{kind} (a trait to be written)")
 
     def _add_to_rubric(self, trait: dict[str, Any]) -> None:
-        """Add a trait under a unique name, unless the rubric already has a trait with the same content."""
+        """Add a trait under a unique name, unless there is one with the same content."""
         if any({**other, "name": ""} == {**trait, "name": ""} for other in self.done.traits):
             return
         trait["name"] = _unique(trait["name"], {other["name"]: other for other in self.done.traits})
@@ -373,20 +371,20 @@ class _Converter:
 
 
 class _Unknown:
-    """The type of `_UNKNOWN`, a value that only promptfoo can fill in."""
+    """The type of `_UNKNOWN`, which stands for a value that only promptfoo can fill in."""
 
 
 _UNKNOWN: Final = _Unknown()
 
 
 def _first_text(value: Any) -> str:
-    """Return the first string in a value, or an empty string if there is none."""
+    """Return the first string in a value, or an empty string."""
     texts = texts_of(value)
     return texts[0] if texts else ""
 
 
 def _only_measures(assertion: Mapping[str, Any]) -> bool:
-    """Return whether an assertion does not decide whether the test passes."""
+    """Check if an assertion has no effect on whether the test passes."""
     return assertion.get("metricOnly") is True or number(assertion.get("weight"), 1.0) <= 0
 
 
@@ -396,7 +394,7 @@ def _is_program(value: Any) -> bool:
 
 
 def _as_name(text: str, default: str) -> str:
-    """Return a valid field name made from the words in a text, or from `default` if the text has no ASCII words.
+    """Make a field name from the words in a text, or from `default` if it has no ASCII words.
 
     Long names end at a word. Names that a field cannot have start with `is_`.
     """

@@ -44,24 +44,22 @@ _ELSEWHERE: Final = ("langfuse://", "portkey://", "helicone://", "https://", "ht
 _SEPARATOR: Final = re.compile(r"^---\s*$", re.MULTILINE)
 _QUESTIONS: Final = ("prompt", "question", "query", "input", "message", "user_message", "user_input", "text")
 _PROMPT_TEXTS: Final = ("raw", "prompt", "template", "id", "label")
-"""The keys that can contain a prompt's text or file name, in order of precedence."""
+"""The keys that may contain the text or file name of a prompt, in order of precedence."""
 _PROMPT_KEYS: Final = frozenset({*_PROMPT_TEXTS, "display"})
 _ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
-"""Keys that contain questions; a configuration needs at least one of them."""
+"""The keys that contain questions. A configuration needs at least one."""
 _SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
 _SECRET: Final = re.compile(
     r"api[_-]?key|(?:^|[_-])key$|token$|secret|passwor|passphrase|credential|authorization", re.IGNORECASE
 )
-"""The names of values that are not copied, because they may be secrets."""
+"""The names of values that may be secrets and are not copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (a string or messages, with templates) and its label,
-    or the problem that prevents it from being read.
-    """
+    """A prompt (a string or messages) and its label, or the problem in reading it."""
 
     raw: Any
     label: str = ""
@@ -69,14 +67,14 @@ class Prompt:
 
 
 def is_configuration(value: Any) -> bool:
-    """Return whether a value has two or more of the keys found in a configuration and is not a Karenina benchmark."""
+    """Check if a value has at least two keys of a configuration and is not a Karenina benchmark."""
     return isinstance(value, Mapping) and len(value.keys() & KEYS) >= 2 and "karenina" not in value
 
 
 def is_test(value: Any) -> bool:
-    """Return whether a value is a test with variables.
+    """Check if a value is a test with variables.
 
-    It must have a list of assertions, or no keys except `vars`, `description`, `metadata` and `options`.
+    It must have a list of assertions, or no keys but `vars`, `description`, `metadata` and `options`.
     """
     return (
         isinstance(value, Mapping)
@@ -88,7 +86,7 @@ def is_test(value: Any) -> bool:
 def config_rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a configuration or a test file.
 
-    Raises `BenchmarkFileError` if the file is neither of these, or if it contains no question.
+    Raises `BenchmarkFileError` if it is neither, or if it has no question.
     """
     folder = Folder(path.parent)
     if is_table(path):
@@ -117,12 +115,12 @@ def config_rows(path: Path) -> Iterator[SourceRow]:
 
 
 class _Config:
-    """A configuration whose tests and prompts are combined into rows."""
+    """A configuration, which combines tests and prompts into rows."""
 
     def __init__(self, document: Document, value: Mapping[str, Any], folder: Folder) -> None:
-        """Read the default test, and note the keys that are not carried over.
+        """Read the default test, and note the keys that are left out.
 
-        Raises `BenchmarkFileError` if the file of the default test cannot be read.
+        Raises `BenchmarkFileError` if the file with the default test cannot be read.
         """
         self._document = document
         self._value = value
@@ -136,10 +134,9 @@ class _Config:
         self._default = self._read_default(value.get("defaultTest"))
 
     def rows(self, tests: Iterator[Test]) -> Iterator[SourceRow]:
-        """Yield a row for each test and prompt. A test or prompt that cannot be read becomes a row with a problem.
+        """Yield a row for each test and prompt. If one of them cannot be read, the row has a problem.
 
-        If none of the prompts can be read, the tests are left out. Without prompts, each test needs a variable that
-        contains the question.
+        If no prompt can be read, the tests are left out. Without prompts, each test needs a variable with the question.
         """
         prompts = list(self._prompts(self._value.get("prompts")))
         for prompt in prompts:
@@ -163,9 +160,9 @@ class _Config:
                 yield from self._test_rows(test, usable)
 
     def tests(self) -> Iterator[Test]:
-        """Yield the tests in the configuration and its scenarios, or one test without variables if there are none.
+        """Yield the tests in the configuration and its scenarios, or one without variables if there are none.
 
-        If promptfoo would generate the tests, yield a test with a problem.
+        If a program would generate the tests, there is one with a problem.
         """
         value = self._value
         any_test = False
@@ -183,15 +180,15 @@ class _Config:
             yield Test("prompts", {})
 
     def _problem(self, place: str, problem: str) -> SourceRow:
-        """Return a row with a problem. The first row contains the notes about the whole configuration.
+        """Make a row with a problem. The first row also has the notes about the configuration.
 
-        The notes are removed from the configuration, so that later rows do not repeat them.
+        Later rows do not repeat them.
         """
         notes, self._notes = self._notes, []
         return SourceRow(place, {}, problem, notes=notes)
 
     def _read_default(self, default: Any) -> Mapping[str, Any]:
-        """Return `defaultTest`, which may be in a file. If it is not an object, add a note and return an empty mapping.
+        """Return `defaultTest`, which may be in a file. If it is not an object, add a note.
 
         Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -210,9 +207,9 @@ class _Config:
         return default if isinstance(default, Mapping) else {}
 
     def _scenarios(self, scenarios: Any) -> Iterator[Test]:
-        """Yield each test of each scenario, once for each set of values in the scenario.
+        """Yield each test of each scenario, with each set of the scenario's values.
 
-        A scenario that cannot be read yields a test with a problem.
+        If a scenario cannot be read, there is a test with a problem.
         """
         for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
             line = self._document.line(("scenarios", number - 1))
@@ -242,7 +239,7 @@ class _Config:
                         yield Test(test.place if path else place, _merge(base, test.values), test.problem)
 
     def _scenario_values(self, config: Any) -> Iterator[Mapping[str, Any]]:
-        """Yield a scenario's sets of values, including any in files.
+        """Yield the sets of values of a scenario, also from files.
 
         Raises `NotRead` if a file or a set cannot be read.
         """
@@ -253,9 +250,9 @@ class _Config:
                 yield base
 
     def _prompts(self, prompts: Any) -> Iterator[Prompt]:
-        """Yield the prompts. A prompt that cannot be read has a `problem`.
+        """Yield the prompts. Those that cannot be read have a `problem`.
 
-        Keys of a prompt that are not read are added to the notes.
+        Unknown keys are added to the notes.
         """
         if isinstance(prompts, Mapping):
             prompts = [{"id": name, "label": label} for name, label in prompts.items()]
@@ -282,9 +279,9 @@ class _Config:
                 yield Prompt(None, str(number), str(error))
 
     def _read_prompt(self, entry: str) -> Iterator[tuple[Any, str]]:
-        """Yield the prompts in an entry with their labels: the entry itself, or the prompts in the file it names.
+        """Yield the prompts in an entry, or in the file that it names, with their labels.
 
-        Raises `NotRead` if the prompt is generated by a program, or if the file is not found.
+        Raises `NotRead` if a program generates the prompt, or if the file is missing.
         """
         if entry.startswith("exec:") or (_PROGRAM.search(entry) and "\n" not in entry and " " not in entry.strip()):
             raise NotRead(f"the prompt is generated by a program ({entry!r:.80}); {RUN_IT}")
@@ -321,9 +318,9 @@ class _Config:
                 yield from ((as_messages(part.strip()), file.name) for part in parts if part.strip())
 
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
-        """Yield a row for each combination of a test's variables with each prompt that the test uses.
+        """Yield a row for each combination of a test's variables with each of its prompts.
 
-        If the test cannot be read, yield one row with its problem. Raises `BenchmarkFileError` if there are too many
+        If the test cannot be read, there is one row with a problem. Raises `BenchmarkFileError` if there are too many
         rows.
         """
         values = _merge(self._default, test.values)
@@ -352,9 +349,9 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the prompt for a test without prompts: the variable containing the question.
+        """Return the variable with the question as the prompt of a test without prompts.
 
-        If it is unclear which variable this is, return a prompt without text, and add a note the first time.
+        If it is unclear which one this is, the prompt has no text, and a note is added once.
         """
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
@@ -373,10 +370,10 @@ class _Config:
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_variables(self, source: Any) -> dict[str, Any]:
-        """Return the variables, with file names replaced by the contents of the files.
+        """Return the variables, with the contents of the files that they name.
 
-        If `source` is a string, it names a file with the variables. Raises `NotRead` if a value is generated by a
-        program, or if a file cannot be read.
+        If `source` is a string, it names a file with the variables. Raises `NotRead` if a program generates a value, or
+        if a file cannot be read.
         """
         if isinstance(source, str):
             source = self._folder.value(source)
@@ -397,11 +394,11 @@ class _Config:
         variables: Mapping[str, Any],
         turns: Sequence[str],
     ) -> SourceRow:
-        """Return the row for one test with one prompt.
+        """Make the row for one test and one prompt.
 
-        `values` contains the test with its inherited values, and `options` its options. `turns` contains the names of
-        variables that contain a conversation. Raises `NotFilled` if only promptfoo can make the prompt, and
-        `BenchmarkFileError` if the rows become too large.
+        `values` is the test with what it inherits, and `options` are its options. `turns` names the variables with a
+        conversation. Raises `NotFilled` if only promptfoo can make the prompt, and `BenchmarkFileError` if the rows
+        become too large.
         """
         missing: set[str] = set()
         if "_conversation" in str(prompt.raw):
@@ -463,9 +460,9 @@ class _Config:
         )
 
     def _referred(self, assertions: Any) -> Any:
-        """Return the assertions with references replaced by the assertions in `assertionTemplates`.
+        """Replace references by the assertions in `assertionTemplates`.
 
-        Keys next to a reference take precedence. A reference that leads nowhere is removed.
+        Keys next to a reference take precedence. References that lead nowhere are removed.
         """
         if not isinstance(assertions, list):
             return assertions
@@ -484,7 +481,7 @@ class _Config:
         return resolved
 
     def _read_value(self, name: str) -> Any:
-        """Return the contents of a file named in an assertion, or None if the file cannot be read."""
+        """Return the contents of a file that an assertion names, or None if it cannot be read."""
         try:
             return self._folder.value(name)
         except NotRead:
@@ -492,9 +489,9 @@ class _Config:
 
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with inherited values. A test's own values take precedence.
+    """Add what a test inherits. Its own values take precedence.
 
-    Variables, options and metadata are merged, and assertions are concatenated unless the test has the option
+    Variables, options and metadata are merged. Assertions are added, unless the test has the option
     `disableDefaultAsserts`.
     """
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
@@ -508,7 +505,7 @@ def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_wanted(label: str, names: list[str]) -> bool:
-    """Return whether a prompt's label is one of the names, or starts with one of them (`name:`, `name*`)."""
+    """Check if the label of a prompt is one of the names, or starts with one (`name:`, `name*`)."""
     return any(
         label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
         for name in names

@@ -1,4 +1,4 @@
-"""The files named in a promptfoo configuration. They are read as data, and only from the configuration's folder."""
+"""The files of a promptfoo configuration, which are read as data and only from its folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NotRead(ValueError):
 
 
 class Folder:
-    """The folder of a configuration. Each file in it is read only once."""
+    """The folder of a configuration. Each file is read only once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,9 +35,9 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Return the files matching a name such as `file://tests/*.yaml`, sorted.
+        """Find the files that match a name such as `file://tests/*.yaml`. They are sorted.
 
-        Raises `NotRead` if there is no such file, if there are too many, or if any of the files is outside the folder.
+        Raises `NotRead` if there are none or too many, or if one is outside the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
@@ -60,7 +60,7 @@ class Folder:
         return paths
 
     def text(self, path: Path) -> str:
-        """Return the text of a file. Raises `NotRead` if the file cannot be read."""
+        """Read the text of a file. Raises `NotRead` if this fails."""
         if path not in self._texts:
             try:
                 with open_only_below(self.path):
@@ -70,9 +70,9 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return the value in a YAML or JSON file. Only YAML has line numbers.
+        """Read a YAML or JSON file. Only YAML has line numbers.
 
-        Raises `BenchmarkFileError` if the file cannot be read.
+        Raises `BenchmarkFileError` if this fails.
         """
         if path not in self._documents:
             with open_only_below(self.path):
@@ -80,10 +80,10 @@ class Folder:
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Return the contents of the file matching `name`: the value of YAML or JSON, or otherwise the stripped text.
+        """Read the file that matches `name`: the value of YAML or JSON, and otherwise the stripped text.
 
-        If several files match, return a list. Raises `NotRead` if there is no such file, or if any of them cannot be
-        read or is not a text file.
+        If several match, this is a list. Raises `NotRead` if there is none, or if one cannot be read or is no text
+        file.
         """
         contents = []
         for path in self.find(name):
@@ -100,7 +100,7 @@ class Folder:
         return contents[0] if len(contents) == 1 else contents
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the location and the values of each row in a table or JSON lines.
+        """Yield where each row in a table or JSON lines is, and its values.
 
         Rows that are empty or not objects are skipped. Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -115,9 +115,9 @@ class Folder:
 
 
 def read_document(path: Path) -> Document:
-    """Return the value in a YAML or JSON file. Only YAML has line numbers.
+    """Read a YAML or JSON file. Only YAML has line numbers.
 
-    Raises `BenchmarkFileError` if the file cannot be read.
+    Raises `BenchmarkFileError` if this fails.
     """
     if path.suffix.lower() in YAML:
         return read_yaml(read_text(path), path)
@@ -125,5 +125,5 @@ def read_document(path: Path) -> Document:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is a table or JSON lines, judging by its suffix."""
+    """Check by its suffix if a file is a table or JSON lines."""
     return path.suffix.lower() in (*TABLES, *LINES)

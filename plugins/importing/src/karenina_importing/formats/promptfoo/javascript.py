@@ -1,10 +1,9 @@
-"""Translates simple JavaScript in promptfoo assertions to rules about the response. Nothing is executed.
+"""Translate simple JavaScript in promptfoo assertions to rules about the response, without executing it.
 
-The following are supported: `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions
-with `test` or a compared `match`, a `length` that is compared with 0, `some` and `every` on an array of strings,
-combinations of these with `!`, `&&`, `||` and parentheses, and constants for `output` in lower or upper case or
-trimmed. Anything else is left to the user. This includes other lengths, because JavaScript counts an emoji as two
-characters.
+Supported are `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions with `test` or
+a compared `match`, a `length` compared with 0, `some` and `every` on an array of strings, and combinations of these
+with `!`, `&&`, `||` and parentheses. Constants may hold `output` in lower or upper case or trimmed. Everything else is
+left to the user. This includes other lengths, because JavaScript counts an emoji as two characters.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ T = TypeVar("T")
 _LONGEST: Final = 5000
 _DEEPEST: Final = 30
 _MOST_READ: Final = 50_000
-"""The maximum number of characters that are read for all items of an array."""
+"""The maximum number of characters read for all items of an array."""
 _BLANK: Final = re.compile(r"\s+|//[^\n]*(?:\n|\Z)")
 _TEXT: Final = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\$]|\\.)*)`")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
@@ -58,7 +57,7 @@ _PARSED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The condition that a pattern is found in the response. `text` is set if the pattern is a literal string."""
+    """The condition that a pattern is found in the response. `text` is set if it is a literal string."""
 
     pattern: str
     any_case: bool = False
@@ -91,7 +90,7 @@ _Condition = _Found | _Not | _All | _Any
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The response, or a constant containing the response in another case or trimmed."""
+    """The response, or a constant with the response trimmed or in another case."""
 
     case: str = ""
     trimmed: bool = False
@@ -99,7 +98,7 @@ class _Output:
     def fit(self, text: str) -> str:
         """Return `text` unchanged if this output can contain it.
 
-        Raises `NotTranslated` if the output never can, or if `text` is empty.
+        Raises `NotTranslated` if it never can, or if `text` is empty.
         """
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
@@ -108,9 +107,9 @@ class _Output:
 
 
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the field for a JavaScript assertion, or None for unsupported code.
+    """Make the field for a JavaScript assertion, or return None for code that is not supported.
 
-    If the assertion is negated, the field's ground truth is False.
+    The truth of a negated assertion is False.
     """
     if len(code) > _LONGEST:
         return None
@@ -128,9 +127,7 @@ def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] |
 
 
 def _rule(condition: _Condition) -> dict[str, Any]:
-    """Return the rule that checks a condition in the response: `TraceContains` if possible,
-    and otherwise `TraceRegex`.
-    """
+    """Make the rule for a condition: `TraceContains` if possible, or else `TraceRegex`."""
     if isinstance(condition, _Found) and condition.text is not None and not condition.any_case:
         return {"type": "TraceContains", "substring": condition.text}  # if case were ignored, it would find ß for ss
     several = condition.several if isinstance(condition, _Any) else (condition,)
@@ -147,7 +144,7 @@ def _rule(condition: _Condition) -> dict[str, Any]:
 
 
 def _look(condition: _Condition) -> str:
-    """Return a lookahead pattern that matches at the start of a response if the condition holds."""
+    """Make a lookahead pattern that matches at the start of a response if the condition holds."""
     if isinstance(condition, _Found):
         return rf"(?=[\s\S]*?(?{'i' if condition.any_case else ''}:{condition.pattern}))"
     if isinstance(condition, _Not):
@@ -158,7 +155,7 @@ def _look(condition: _Condition) -> str:
 
 
 def _strip(text: str) -> str:
-    """Return a string without the surrounding spaces that JavaScript's `trim` removes."""
+    """Strip the spaces that JavaScript's `trim` removes."""
     return re.sub(rf"\A[{SPACE}]+|[{SPACE}]+\Z", "", text)
 
 
@@ -174,7 +171,7 @@ class _Reader:
     texts: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> _Condition:
-        """Return the condition expressed by the whole code. Raises `NotTranslated` for unsupported code."""
+        """Read the condition of the whole code. Raises `NotTranslated` if it is not supported."""
         self._skip()
         while named := self._take(_CONSTANT):
             self.outputs[named[1]] = self._read_output()
@@ -197,10 +194,7 @@ class _Reader:
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` at the current position, skipping it and any following blanks.
-
-        Return None if it does not match.
-        """
+        """Match `token` here and skip it and the blanks after it. Returns None if it does not match."""
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
         if match is not None:
@@ -209,7 +203,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
-        """Match `token` like `_take`. Raises `NotTranslated` if there is no match."""
+        """Match `token` like `_take`. Raises `NotTranslated` if it does not match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
@@ -217,9 +211,7 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """Count the nesting of conditions in the `with` block. Raises `NotTranslated` if the depth exceeds
-        `_DEEPEST`.
-        """
+        """Count how deeply conditions are nested. Raises `NotTranslated` beyond `_DEEPEST`."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
@@ -227,7 +219,7 @@ class _Reader:
         self.depth -= 1
 
     def _read_any(self) -> _Condition:
-        """Return a condition made up of conditions joined by `||`, or a single condition."""
+        """Read conditions joined by `||`, or a single one."""
         with self._deeper():
             several = [self._read_all()]
             while self._take("||"):
@@ -235,16 +227,16 @@ class _Reader:
         return several[0] if len(several) == 1 else _Any(tuple(several))
 
     def _read_all(self) -> _Condition:
-        """Return a condition made up of conditions joined by `&&`, or a single condition."""
+        """Read conditions joined by `&&`, or a single one."""
         several = [self._read_one()]
         while self._take("&&"):
             several.append(self._read_one())
         return several[0] if len(several) == 1 else _All(tuple(several))
 
     def _read_one(self, *, compared: bool = True) -> _Condition:
-        """Return a single condition. If `compared` is False, the condition follows `!` and must not be a comparison.
+        """Read a single condition. Use `compared=False` after `!`, where it must not be a comparison.
 
-        The reason is that `!` binds more tightly than a comparison and would negate only its left side.
+        This is because `!` binds more tightly and would negate only the left side.
         """
         with self._deeper():
             if self._take("!"):
@@ -270,7 +262,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Return the condition in `output.match(...)` (an array or null in JavaScript), or None for other code."""
+        """Read `output.match(...)`, which is an array or null in JavaScript. Returns None for other code."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()
@@ -280,9 +272,9 @@ class _Reader:
         return condition
 
     def _look_up(self, values: Mapping[str, T]) -> T:
-        """Return the value of the constant that is read next.
+        """Read a constant and return its value.
 
-        Raises `NotTranslated` if `values` has no value for it.
+        Raises `NotTranslated` if `values` does not have it.
         """
         name = self._need(_NAME)[0]
         if name not in values:
@@ -290,7 +282,7 @@ class _Reader:
         return values[name]
 
     def _read_output(self) -> _Output:
-        """Return the output being tested: `output` or a constant, with the methods that change it."""
+        """Read the output to test: `output` or a constant, with the methods that change it."""
         if self._take("String("):
             output = self._read_output()
             self._need(")")
@@ -305,7 +297,7 @@ class _Reader:
                 return output
 
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
-        """Return the condition that a regular expression is found.
+        """Read the condition that a regular expression is found.
 
         Raises `NotTranslated` if a method changes the output first.
         """
@@ -314,9 +306,9 @@ class _Reader:
         return _Found(translate(regex[1], regex[2]), any_case="i" in regex[2])
 
     def _read_call_or_comparison(self, output: _Output, *, compared: bool) -> _Condition:
-        """Return the condition in the method call or comparison that follows an output.
+        """Read the method call or comparison after an output.
 
-        If `compared` is False, the condition must be a call; see `_read_one`. Raises `NotTranslated` for anything else.
+        With `compared=False`, only calls are allowed; see `_read_one`. Raises `NotTranslated` for anything else.
         """
         any_case = bool(output.case)
         blank = f"[{SPACE}]*" if output.trimmed else ""
@@ -351,10 +343,9 @@ class _Reader:
         return _Not(equal) if sign.startswith("!") else equal
 
     def _read_list(self) -> _Condition:
-        """Return the condition in `some` or `every` on an array of strings, after its opening bracket.
+        """Read `some` or `every` on an array of strings, after its opening bracket.
 
-        Raises `NotTranslated` for an array in the condition of another array, and if the items are too many or too
-        long.
+        Raises `NotTranslated` for an array within the condition of another, and for too many or too long items.
         """
         items = [self._read_text()]
         while self._take(","):
@@ -377,10 +368,10 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Return the string in a literal, a test variable, or an array item.
+        """Read a string: a literal, a variable of the test, or an item of an array.
 
-        Method calls that follow it are applied: they can change the case or trim the string. Raises `NotTranslated` for
-        anything else, and for a variable that is not a string.
+        Methods after it can change its case or trim it. Raises `NotTranslated` for anything else, and for variables
+        that are not strings.
         """
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))
@@ -401,7 +392,7 @@ class _Reader:
 
 
 def _unescape(escaped: re.Match[str]) -> str:
-    """Return the character represented by an escape. Raises `NotTranslated` for unknown escapes and surrogates."""
+    """Return the character for an escape. Raises `NotTranslated` for unknown ones and surrogates."""
     if escaped[3] is not None:
         if escaped[3] not in _ESCAPES:
             raise NotTranslated(escaped[0])

@@ -18,7 +18,7 @@ from typing import Final
 from karenina_toolkit.patterns import BadPattern, compile_pattern
 
 SPACE: Final = r"\t\n\x0b\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""The characters that JavaScript's `\\s` and `trim()` match, as the content of a character class."""
+r"""The characters that JavaScript's `\s` and `trim()` match, as the content of a class."""
 _NO_SPACE: Final = (
     r"\x00-\x08\x0e-\x1f\x21-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff"
     r"\u3001-\ufefe\uff00-\U0010ffff"
@@ -41,8 +41,7 @@ class NotTranslated(ValueError):
 
 
 def translate(source: str, flags: str) -> str:
-    """Return the pattern for a JavaScript regular expression, to be used with ASCII,
-    and with IGNORECASE for the flag i.
+    """Translate a JavaScript regular expression. Use the pattern with ASCII, and with IGNORECASE for the flag i.
 
     Raises `NotTranslated` if there is no pattern with exactly the same meaning.
     """
@@ -57,18 +56,18 @@ def translate(source: str, flags: str) -> str:
 
 
 def escape(text: str, *, any_case: bool = False) -> str:
-    """Return a pattern that matches `text` literally.
+    """Make a pattern that matches `text` literally.
 
-    With `any_case`, raise `NotTranslated` for letters whose other case is not exactly one letter.
+    With `any_case`, raises `NotTranslated` for letters whose other case is not exactly one letter.
     """
     return "".join(_literal(char, any_case=any_case) for char in text)
 
 
 def _literal(character: str, *, any_case: bool) -> str:
-    """Return the pattern for a character.
+    """Make the pattern for a character.
 
-    With `any_case`, the pattern has both cases if IGNORECASE with ASCII would not match the other case. Raises
-    `NotTranslated` like `escape`.
+    With `any_case`, it has both cases if IGNORECASE with ASCII would not match the other. Raises `NotTranslated` like
+    `escape`.
     """
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
@@ -79,7 +78,7 @@ def _literal(character: str, *, any_case: bool) -> str:
 
 
 def _is_paired(letter: str) -> bool:
-    """Return whether a letter is Latin or Cyrillic, so that no third letter shares its capital."""
+    """Check if a letter is Latin or Cyrillic, so that no third letter has the same capital."""
     return "\xc0" <= letter <= "\u024f" or "\u0400" <= letter <= "\u04ff"
 
 
@@ -94,14 +93,14 @@ class _Pattern:
     groups: list[tuple[str, int]] = field(default_factory=list)
     """The open groups, each with the position of its first part."""
     wide: list[bool] = field(default_factory=list)
-    """For each part, whether it may match a character outside of the basic plane, which JavaScript counts as two."""
+    """Which parts may match a character outside the basic plane, which JavaScript counts as two."""
     start: int = 0
-    """The position of the first part that a repetition would repeat."""
+    """Where the part that a repetition would repeat starts."""
     repeatable: bool = False
     """Whether the parts from `start` on may be repeated."""
 
     def translate(self) -> str:
-        """Return the translated pattern. Raises `NotTranslated` for unsupported elements."""
+        """Return the translated pattern. Raises `NotTranslated` for elements that are not supported."""
         while self.at < len(self.source):
             self._read_part()
         if self.groups:
@@ -109,9 +108,9 @@ class _Pattern:
         return "".join(self.parts)
 
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
-        """Add a part to the pattern. If the part is `repeatable`, a following repetition applies to it.
+        """Add a part. If it is `repeatable`, a repetition after it applies to it.
 
-        `is_wide` says whether the part may match a character outside the basic plane.
+        `is_wide` says if it may match a character outside the basic plane.
         """
         self.start = len(self.parts)
         self.parts.append(part)
@@ -119,7 +118,7 @@ class _Pattern:
         self.repeatable = repeatable
 
     def _read_part(self) -> None:
-        """Read one element of the source and add its translation. Raises `NotTranslated` for unsupported elements."""
+        """Read and translate one element. Raises `NotTranslated` if it is not supported."""
         character = self.source[self.at]
         if character == "(":
             self._open_group()
@@ -160,7 +159,7 @@ class _Pattern:
         )
 
     def _open_group(self) -> None:
-        """Open a group. A named group loses its name. Raises `NotTranslated` for other kinds and for deep nesting."""
+        """Open a group, without its name. Raises `NotTranslated` for other kinds and deep nesting."""
         match = _GROUP.match(self.source, self.at)
         if match is None or (match[0] == "(" and self.source.startswith("?", match.end())) or len(self.groups) > 50:
             raise NotTranslated(self.source)
@@ -170,9 +169,9 @@ class _Pattern:
         self._add(opened, repeatable=False)
 
     def _repeat(self, character: str) -> bool:
-        """Add a repetition, or return False if the brace is a literal character.
+        """Add a repetition. Returns False if the brace is a literal character.
 
-        Raises `NotTranslated` if there is nothing to repeat, or if characters would be counted differently.
+        Raises `NotTranslated` if there is nothing to repeat, or if JavaScript would count differently.
         """
         counted = _COUNT.match(self.source, self.at)
         if character == "{" and counted is None:
@@ -193,7 +192,7 @@ class _Pattern:
         return True
 
     def _add_escape(self) -> None:
-        """Add the translation of an escape whose backslash has been read."""
+        """Translate an escape after its backslash."""
         name = self.source[self.at : self.at + 1]
         if name and name in "dw":
             self._add(f"\\{name}")
@@ -211,9 +210,9 @@ class _Pattern:
         self.at += 1
 
     def _read_character(self) -> str:
-        """Return the character represented by an escape whose backslash has been read.
+        """Read the character of an escape after its backslash.
 
-        Raises `NotTranslated` if the escape does not represent a character.
+        Raises `NotTranslated` if it is none.
         """
         code = _CODE.match(self.source, self.at)
         if code is not None:
@@ -233,9 +232,9 @@ class _Pattern:
         return name
 
     def _add_class(self) -> None:
-        """Add a character class whose opening bracket has been read. `[^]` matches any character.
+        """Translate a character class after its opening bracket. `[^]` matches any character.
 
-        Raises `NotTranslated` if the class is not closed or is empty.
+        Raises `NotTranslated` if it is not closed or is empty.
         """
         negated = self.source.startswith("^", self.at)
         self.at += negated
@@ -254,9 +253,9 @@ class _Pattern:
         self._add(f"[{'^' if negated else ''}{shown}]", is_wide=negated or wide)
 
     def _read_item(self) -> tuple[str, str]:
-        """Return the next item in a character class: its character (empty for a set of characters) and its pattern.
+        """Read an item of a class. Returns its character (empty for a set) and its pattern.
 
-        Raises `NotTranslated` for a surrogate and, without the flag u, for a character outside the basic plane.
+        Raises `NotTranslated` for surrogates and, without the flag u, for characters outside the basic plane.
         """
         character = self.source[self.at]
         self.at += 1
@@ -277,9 +276,9 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Return the contents of a character class, and whether it includes characters outside the basic plane.
+        """Join the items of a class. Also returns True if it has characters outside the basic plane.
 
-        Raises `NotTranslated` for an invalid range and, with the flag i, for non-ASCII letters.
+        Raises `NotTranslated` for invalid ranges and, with the flag i, for non-ASCII letters.
         """
         shown: list[str] = []
         at = 0
@@ -296,7 +295,7 @@ class _Pattern:
         return "".join(shown), any(part in (r"\D", r"\W", _NO_SPACE) for _, part in items)
 
     def _is_hyphen(self, items: list[tuple[str, str]], at: int) -> bool:
-        """Return whether the hyphen after the item at `at` forms a range, that is, stands between two characters.
+        """Check if the hyphen after the item at `at` is between two characters and forms a range.
 
         Raises `NotTranslated` if it does not and the flag u is set.
         """
@@ -315,7 +314,7 @@ def _cased() -> list[int]:
 
 
 def _have_case(first: str, last: str) -> bool:
-    """Return whether a range contains a non-ASCII letter with case. Return False if `first` is empty."""
+    """Check if a range has a non-ASCII letter with case. Always False if `first` is empty."""
     return bool(first) and bisect_left(_cased(), ord(first)) < bisect_right(_cased(), ord(last))
 
 

@@ -1,4 +1,4 @@
-"""The providers in a promptfoo configuration, converted to models for a run."""
+"""Convert the providers in a promptfoo configuration to models for a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SERVERS: Final = {
     "deepseek": "https://api.deepseek.com/v1",
     "google": "https://generativelanguage.googleapis.com/v1beta/openai",
 }
-"""Providers whose server has a chat completions API, with its base URL."""
+"""Providers with a chat completions API, and the base URLs of their servers."""
 _KINDS: Final = ("chat", "completion", "responses", "messages", "assistant", "embedding", "embeddings")
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w./:+-]{0,200}")
 _URL: Final = re.compile(r"https?://[\w.:/~%-]+")
@@ -26,17 +26,17 @@ _HOST: Final = re.compile(r"[\w.:/~%-]+")
 _HOSTS: Final = ("apiHost",)
 _ADDRESSES: Final = ("apiBaseUrl", "baseUrl", "baseURL", "base_url")
 _UNCHANGING: Final = frozenset({*_HOSTS, *_ADDRESSES, "apiKey", "apiKeyEnvar", "apiKeyRequired", "basePath", "cost"})
-"""The settings of a provider that are read or reported elsewhere, or that do not change answers."""
+"""The settings of a provider that are read, reported elsewhere, or do not change answers."""
 _OWN_API: Final = ("google",)
-"""Providers whose own base URL has an API other than chat completions."""
+"""Providers whose own base URL is not for chat completions."""
 _ADDRESS: Final = "ADDRESS"
-"""The placeholder for a base URL that only promptfoo knows, such as a template with an environment variable."""
+"""Stands for a base URL that only promptfoo knows, such as one with an environment variable."""
 _MOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """A provider in a configuration: its name, its settings, and its environments in order of precedence."""
+    """A provider in a configuration: its name, its settings, and its environments by precedence."""
 
     name: str
     settings: Mapping[str, Any]
@@ -44,7 +44,7 @@ class _Provider:
 
 
 def describe_providers(config: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user about how to run the models of a configuration's providers here."""
+    """Return notes for the user on how to run the models of a configuration."""
     models: list[str] = []
     others: list[str] = []
     unknown: list[str] = []
@@ -86,7 +86,7 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
 
 
 def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
-    """Yield the first 1,000 providers in a configuration, skipping entries without a name."""
+    """Yield the first 1,000 providers in a configuration. Entries without a name are skipped."""
     providers = config.get("providers") or config.get("targets")
     environment = as_mapping(config.get("env"))
     for entry in (providers if isinstance(providers, list) else [providers])[:1000]:
@@ -102,9 +102,9 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
 
 
 def _address(provider: _Provider) -> tuple[str, str | None]:
-    """Return the setting that contains a provider's own base URL, and the URL.
+    """Return a provider's own base URL, and the setting with it.
 
-    The URL is None if the provider has no URL of its own, and `ADDRESS` if only promptfoo knows it.
+    The URL is None if there is none, and `ADDRESS` if only promptfoo knows it.
     """
     prefix = provider.name.partition(":")[0].upper()
     candidates = [(key, provider.settings.get(key), True) for key in _HOSTS]
@@ -125,9 +125,9 @@ def _address(provider: _Provider) -> tuple[str, str | None]:
 
 
 def _model(name: str, address: str | None) -> str | None:
-    """Return the model in short form, `interface:model_name`, or None if no interface serves the provider.
+    """Return the model as `interface:model_name`, or None if no interface serves the provider.
 
-    The short form ends with `@` and the `address` or, for providers with a known server, the server's base URL.
+    It ends with `@` and the `address`, or the base URL of a provider with a known server.
     """
     provider, _, rest = name.partition(":")
     kind, _, model = rest.partition(":")

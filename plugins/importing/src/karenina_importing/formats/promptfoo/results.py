@@ -31,9 +31,9 @@ from karenina_toolkit.files import TABLES
 _RESULT: Final = {"prompt", "success"}
 _LINE: Final = {"prompt", "success", "testIdx", "promptIdx"}
 _ERROR: Final = 2
-"""The `failureReason` of a result without an answer; 1 is a failed assertion."""
+"""The `failureReason` of a result without an answer. 1 is a failed assertion."""
 _STRIPPED: Final = {"[prompt stripped]": "prompt", "[output stripped]": "output"}
-"""The placeholders that promptfoo writes if it is configured to leave out prompts or outputs."""
+"""What promptfoo writes for prompts or outputs that it is configured to leave out."""
 _TOP_KEY: Final = re.compile(r"^(\w+)[ \t]*:", re.MULTILINE)
 _TEST_KEY: Final = re.compile(r"^-[ \t]+(?:vars|assert|description)[ \t]*:", re.MULTILINE)
 _PART_KEY: Final = re.compile(r"^[ \t]+(?:- )?(?:vars|assert)[ \t]*:", re.MULTILINE)
@@ -42,10 +42,10 @@ _HEAD: Final = 1 << 20
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file comes from promptfoo: results, a configuration or tests.
+    """Detect files of promptfoo: results, configurations and tests.
 
-    A configuration that is a program also fits, so that the error from reading it can say what to do. An empty list of
-    results is `MAYBE` if other tools could also have written it.
+    A configuration that is a program fits too, so that the error when reading it can say what to do. An empty list of
+    results is `MAYBE` if other tools could have written it.
     """
     suffix = head.path.suffix.lower()
     if suffix in _PROGRAMS:
@@ -68,7 +68,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_yaml(path: Path) -> bool:
-    """Return whether the beginning of a YAML file looks like a configuration or a list of tests."""
+    """Check if the beginning of a YAML file looks like a configuration or a list of tests."""
     start = FileHead(path).text(_HEAD)
     keys = set(_TOP_KEY.findall(start))
     if "karenina" in keys or "karenina_import" in keys:
@@ -80,10 +80,7 @@ def _is_yaml(path: Path) -> bool:
 
 
 def _results(document: Any) -> list[Any] | None:
-    """Return the list of results, or None if there is none.
-
-    It is nested one or two levels deep, depending on the version.
-    """
+    """Return the list of results, or None. The version decides how deeply it is nested."""
     results = document.get("results") if isinstance(document, Mapping) else None
     if isinstance(results, Mapping):
         results = results.get("results")
@@ -126,7 +123,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, result: Any) -> SourceRow:
-    """Return the row for a result. A result whose prompt is missing or was left out becomes a row with a problem."""
+    """Make the row for a result. If its prompt is missing or was left out, the row has a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with a `prompt` key")
     prompt = _prompt(result["prompt"])
@@ -156,7 +153,7 @@ def _prompt(prompt: Any) -> Mapping[str, Any]:
 
 
 def _failure(result: Mapping[str, Any]) -> Any:
-    """Return why a result has no answer, or None if it has an answer or gives no reason."""
+    """Return why a result has no answer, or None if it has one or gives no reason."""
     response = result.get("response")
     body = response if isinstance(response, Mapping) else {}
     if body.get("error"):
@@ -169,17 +166,17 @@ def _failure(result: Mapping[str, Any]) -> Any:
 
 
 def _is_stripped(value: Any) -> bool:
-    """Return whether promptfoo has replaced a string with a placeholder."""
+    """Check if promptfoo has left out a string."""
     return isinstance(value, str) and value in _STRIPPED
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function that returns the value filled in by promptfoo for an assertion, or None if it is unknown."""
+    """Make a function that returns the value of an assertion as filled in by promptfoo, or None."""
     graded = _get(result, "gradingResult", "componentResults")
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 
     def find(assertion: Mapping[str, Any]) -> Any:
-        """Return the first rendered value of this assertion, or None if there is none."""
+        """Return the first rendered value of this assertion, or None."""
         values = (
             _get(part, "metadata", "renderedAssertionValue") for part in parts if part.get("assertion") == assertion
         )
@@ -189,7 +186,7 @@ def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], A
 
 
 def _get(value: Any, *keys: str) -> Any:
-    """Return the value at a path of keys in an object, or None if a key is missing."""
+    """Return the value at a path of keys, or None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value

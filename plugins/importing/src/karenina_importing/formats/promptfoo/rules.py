@@ -1,4 +1,4 @@
-"""Declares fields for promptfoo assertions that compare text: the value that a judge extracts, and its rule."""
+"""Declare fields for promptfoo assertions that compare text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _JUDGED: Final = "The answer that the response gives, as a name, a number or a f
 _MEANT: Final = "What the response says in answer to the question, in its own words"
 _NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?")
 _LONGEST_ANSWER: Final = 12
-"""A value with more words than this is compared with the whole response instead of a value that a judge extracts."""
+"""Values with more words are compared with the whole response, not with what a judge extracts."""
 _DISTANCE: Final = 5
 _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for an assertion of type `base` (without `not-`), or None if there is no rule for it.
+    """Declare the field for an assertion of type `base` (without `not-`), or return None.
 
-    A negated assertion has the ground truth False; there is no rule for a negated `similar`. The threshold, if the
-    type has one, is taken from `assertion`.
+    The truth of a negated assertion is False. There is no rule for a negated `similar`. `assertion` has the threshold,
+    if the type needs one.
     """
     if base == "equals":
         return _declare_equality(value, negated=negated)
@@ -38,9 +38,9 @@ def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: boo
 
 
 def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for `equals`. A judge extracts a short value; other values are compared with the whole response.
+    """Declare the field for `equals`. A judge extracts the value if it is short and not negated.
 
-    A negated assertion is also compared with the whole response. Returns None for null, a list, an object or an empty
+    Otherwise, the value is compared with the whole response. Returns None for null, a list, an object or an empty
     string.
     """
     if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
@@ -61,9 +61,9 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule for an assertion about the response itself, or None if there is no such rule.
+    """Make the rule for an assertion about the response itself, or return None.
 
-    `base` is the assertion's type without `not-`. The maximum distance for `levenshtein` is taken from `assertion`.
+    `base` is its type without `not-`. `assertion` has the maximum distance for `levenshtein`.
     """
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
@@ -101,7 +101,7 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
 
 
 def _length(value: Any, unit: str) -> dict[str, Any] | None:
-    """Return the rule for the number of words or characters, or None if the bounds are not valid.
+    """Make the rule for the number of words or characters, or return None if the bounds are invalid.
 
     `value` is the exact number, or an object with `min` and `max`. `unit` is "words" or "chars".
     """
@@ -124,7 +124,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Return the comma-separated values in a string. Values may be quoted."""
+    """Split a string at commas. Values may be quoted."""
     try:
         return [part.strip() for part in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:
@@ -137,9 +137,9 @@ def texts_of(value: Any) -> list[str]:
 
 
 def number(value: Any, default: float) -> float:
-    """Return a number, or a string containing one, as a float.
+    """Convert a number, or a string with one, to a float.
 
-    Return `default` if the value is not a finite number, or is a boolean.
+    Returns `default` if it is not a finite number, or is a boolean.
     """
     try:
         parsed = default if isinstance(value, bool) else float(value)

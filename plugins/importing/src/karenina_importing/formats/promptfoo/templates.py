@@ -1,6 +1,6 @@
-"""Fills in promptfoo templates, as far as they contain plain variables.
+"""Fill in promptfoo templates with plain variables.
 
-promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled in. Other expressions,
+promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are supported. Other expressions,
 statements (`{% if %}`) and environment variables are rejected, because nothing in a source is executed.
 """
 
@@ -20,17 +20,17 @@ _KEY: Final = r"\.\w+|\[\s*[0-9]{1,9}\s*\]|\[\s*(?:'[^']*'|\"[^\"]*\")\s*\]"
 _EXPRESSION: Final = re.compile(rf"\s*([A-Za-z_]\w*)((?:{_KEY})*)((?:\s*\|\s*\w+(?:\([^()|]*\))?)*)\s*")
 _FILTER: Final = re.compile(r"\|\s*(\w+)(?:\(([^()|]*)\))?")
 _DEEPEST: Final = 3
-"""How many levels of variables in the values of variables are filled in."""
+"""How many levels of variables within variables are filled in."""
 _LONGEST: Final = 1_000_000
 """The maximum length of a filled-in template, and of all variables of a test that refer to others."""
 
 
 class NotFilled(ValueError):
-    """Raised for a template that only promptfoo can fill in. The message says why."""
+    """Raised for templates that only promptfoo can fill in. The message says why."""
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
-    """Return a template with its variables filled in. Raises `NotFilled` if only promptfoo can fill it in.
+    """Fill in the variables of a template. Raises `NotFilled` if only promptfoo can do this.
 
     As in promptfoo, a variable without a value becomes an empty string. Its name is added to `missing`.
     """
@@ -53,7 +53,7 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return a string with each `{{ ... }}` filled in.
+    """Fill in each `{{ ... }}` of a string.
 
     Raises `NotFilled` if one of them cannot be filled in, or if the string becomes too long.
     """
@@ -69,7 +69,7 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Return a value with the templates in all its strings filled in. Raises `NotFilled` like `fill`."""
+    """Fill in all strings in a value. Raises `NotFilled` like `fill`."""
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
@@ -80,10 +80,10 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables, with references to other variables filled in, up to three levels deep.
+    """Fill in variables that refer to other variables, up to three levels deep.
 
-    A reference to a variable without a value, or to the variable itself, becomes an empty string. Raises
-    `NotFilled` if a template cannot be filled in, or if the variables become too long.
+    References to variables without a value, or to the variable itself, become an empty string. Raises `NotFilled` if
+    this fails or the variables become too long.
     """
     filled = dict(variables)
     for _ in range(_DEEPEST):
@@ -101,7 +101,7 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(template: Any) -> set[str]:
-    """Return the names of the variables used by the templates in a value."""
+    """Return the names of the variables that the templates in a value use."""
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
         return {match[1] for match in expressions if match is not None}
@@ -110,19 +110,17 @@ def names_in(template: Any) -> set[str]:
 
 
 def show(value: Any) -> str:
-    """Return a value as it appears in a filled-in template: a string unchanged, null as "",
-    and anything else as JSON.
-    """
+    """Format a value for a template: a string unchanged, null as "", and anything else as JSON."""
     if value is None or value is MISSING:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return the value of an expression, with its filters applied, as a string.
+    """Evaluate an expression with its filters, as a string.
 
-    A missing variable is added to `missing`, unless the expression has a default. Raises `NotFilled` for the
-    environment, an unknown filter, and anything that is not a variable.
+    A missing variable is added to `missing`, unless there is a default. Raises `NotFilled` for the environment, unknown
+    filters, and anything that is not a variable.
     """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:
@@ -148,15 +146,15 @@ def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] |
 
 
 def _shorten(text: str) -> str:
-    """Return a text on one line, cut to 60 characters, for use in messages."""
+    """Shorten a text to one line of 60 characters, for messages."""
     line = " ".join(text[:200].split())
     return f"{line[:57]}..." if len(line) > 60 else line
 
 
 def _apply_default(value: Any, argument: str) -> Any:
-    """Return the value, or the default if the value is missing or null, as the filter `default('text')` does.
+    """Apply the filter `default('text')`, which replaces a value that is missing or null.
 
-    `argument` is the source of the filter's arguments. The default is the first argument without its quotes.
+    `argument` is the source of the filter's arguments.
     """
     return argument.partition(",")[0].strip().strip("'\"") if value is MISSING or value is None else value
 
