@@ -20,7 +20,7 @@ from release import ROOT, current_version, member_folders
 
 
 def build(folder: Path, *, sources: bool) -> list[Path]:
-    """Build the wheels into `folder`, and the source distributions if `sources` is true, and return the files.
+    """Build the wheels, and the source distributions if `sources` is true. Returns the files.
 
     Raises `CalledProcessError` if `twine check` rejects their metadata.
     """

@@ -36,7 +36,7 @@ def members(checkout: Path) -> list[str]:
 
 
 def variables(checkout: Path) -> dict[str, str]:
-    """Return the `KARENINA_...` environment variables that members read by name, each with the member's name."""
+    """Return the `KARENINA_...` environment variables that members read, with the member's name."""
     found = {}
     for project in sorted(checkout.glob("*/pyproject.toml")) + sorted(checkout.glob("*/*/pyproject.toml")):
         owner = tomllib.loads(project.read_text("utf-8"))["project"]["name"]
@@ -46,7 +46,7 @@ def variables(checkout: Path) -> dict[str, str]:
 
 
 def extras(checkout: Path) -> dict[str, str | None]:
-    """Return each member with the extra of `karenina` that installs it, or None if it is always installed."""
+    """Return the extra of `karenina` that installs each member, or None if it is always installed."""
     found = {}
     for project in [*checkout.glob("karenina*/pyproject.toml"), *checkout.glob("*/*/pyproject.toml")]:
         table = tomllib.loads(project.read_text("utf-8"))
@@ -55,9 +55,9 @@ def extras(checkout: Path) -> dict[str, str | None]:
 
 
 def survey(names: list[str]) -> Catalog:
-    """Return the stages, adapters, artifacts, prompts, tool sources, executors and settings of the distributions.
+    """List the stages, adapters, artifacts, prompts, tool sources, executors and settings.
 
-    Raises `RuntimeError` if one of their plugins cannot be loaded.
+    Raises `RuntimeError` if a plugin of the distributions cannot be loaded.
     """
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
     plugins = Plugins.discover(found=[point for point in points if point.group in GROUPS])

@@ -1,4 +1,4 @@
-"""Markdown for generated pages: docstring text, tables, and the fields of settings."""
+"""Write Markdown for generated pages: docstrings, tables, and the fields of settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CODE_LINE: Final = re.compile(r"^ {4}.*$", re.MULTILINE)
 
 
 def prose(text: str) -> str:
-    """Convert a docstring to Markdown, escaping special characters outside code and lists."""
+    """Convert a docstring to Markdown. Special characters outside code and lists are escaped."""
     pieces, end = [], 0
     for line in _CODE_LINE.finditer(text):
         pieces += [_inline(text[end : line.start()]), line[0]]
@@ -23,12 +23,12 @@ def prose(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Return text with special characters escaped outside code spans."""
+    """Escape special characters outside code spans."""
     return _outside_code(text, _escaped)
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    """Return text with `change` applied to everything outside code spans."""
+    """Apply `change` to everything outside code spans."""
     pieces, end = [], 0
     for span in _CODE_SPAN.finditer(text):
         pieces += [change(text[end : span.start()]), span[0]]
@@ -37,12 +37,12 @@ def _outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text with the special characters of Markdown and HTML escaped."""
+    """Escape the special characters of Markdown and HTML."""
     return re.sub(r"([*_\[\]])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def code(text: str) -> str:
-    """Return a string as a Markdown code span. An empty string stays empty."""
+    """Format a string as a code span. An empty string stays empty."""
     fence = "``" if "`" in text else "`"
     space = " " if "`" in text else ""
     return f"{fence}{space}{text}{space}{fence}" if text else ""
@@ -55,12 +55,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a table cell on a single line. Bars are escaped except in code spans, where they do not end a cell."""
+    """Format a table cell on one line. Bars are escaped, except in code spans."""
     return _outside_code(" ".join(text.split()), lambda part: part.replace("|", "\\|"))
 
 
 def field_table(fields: Iterable[ListedField]) -> str:
-    """Return a table of a mapping's fields, or an empty string if there are none."""
+    """Make a table of the fields of a mapping, or return an empty string if there are none."""
     rows = [[code(one.name), prose(one.type), default(one.default), prose(one.meaning)] for one in fields]
     return table(["name", "type", "default", "meaning"], rows) if rows else ""
 
@@ -76,7 +76,7 @@ def as_json(value: Any) -> str:
 
 
 def page(title: str, *parts: str) -> str:
-    """Return a page with a title and parts separated by empty lines."""
+    """Make a page with a title and parts."""
     return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
 
 

@@ -31,12 +31,12 @@ class Member(NamedTuple):
 
     @property
     def requirement(self) -> str:
-        """The requirement line that installs the member in editable mode."""
+        """The line of a requirements file that installs the member in editable mode."""
         return f"-e {self.folder}[{','.join(self.extras)}]" if self.extras else f"-e {self.folder}"
 
 
 def members(checkout: Path = ROOT) -> Iterator[Member]:
-    """Yield the members of a checkout, in the order of their folders. Raises `KeyError` if one has no kind."""
+    """Yield the members of a checkout, by folder. Raises `KeyError` if one has no kind."""
     for pattern in ("karenina", "karenina_core", "plugins/*", "adapters/*"):
         for file in sorted(checkout.glob(f"{pattern}/pyproject.toml")):
             tool = tomllib.loads(file.read_text("utf-8"))["tool"]
@@ -46,7 +46,7 @@ def members(checkout: Path = ROOT) -> Iterator[Member]:
 
 
 def select(wanted: str, among: list[Member]) -> list[Member]:
-    """Return the members that match the words in a list's comment. Raises `ValueError` if a word matches no member."""
+    """Return the members that a list's comment selects. Raises `ValueError` if a word selects none."""
     chosen: set[Member] = set()
     for word in wanted.split():
         named = {member for member in among if word.lstrip("-") in ("all", member.kind, member.package)}
@@ -57,10 +57,10 @@ def select(wanted: str, among: list[Member]) -> list[Member]:
 
 
 def fill(text: str, among: list[Member]) -> str:
-    """Return the text of a file with the list below each `# members: ...` comment replaced."""
+    """Replace the list below each `# members: ...` comment in a file."""
 
     def replace(found: re.Match[str]) -> str:
-        """Return a comment followed by lines for the members it selects."""
+        """Return a comment, followed by lines for the members that it selects."""
         chosen = select(found["wanted"], among)
         if found["option"]:
             lines = [f"    {member.package}\n" for member in chosen]

@@ -33,14 +33,14 @@ class RecordingClient(SlotClient):
     replies: dict[str, dict[str, Any]] = {}
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the server's reply. Raises `PortError` if the request fails."""
+        """Return the reply of the server. Raises `PortError` if the request fails."""
         reply = await super().post(messages, wire, **fields)
         self.replies[digest_request(wire, fields)] = shorten(reply)
         return reply
 
 
 def shorten(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a reply that are read: the message, the reason of its end, log-probabilities, and usage."""
+    """Keep what is read of a reply: the message, the finish reason, log-probabilities and usage."""
     choice = reply["choices"][0]
     kept = {name: choice[name] for name in ("index", "message", "finish_reason")}
     if choice.get("logprobs"):
@@ -61,7 +61,7 @@ def shorten(reply: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the demo and write the file. Exits with an error if an item was not judged."""
+    """Run the demo and write the file. Fails if an item was not judged."""
     setattr(local_ports, "SlotClient", RecordingClient)  # noqa: B010 - in this process only
     demo = Demo()
     demo.get([demo.answering, demo.judge], print)

@@ -1,4 +1,4 @@
-"""The reference pages, which are generated from the code: every setting, primitive, stage, hook and command."""
+"""The reference pages, generated from the code: settings, primitives, stages, hooks, commands and more."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def reference() -> dict[str, str]:
 
 
 def _public_names(name: str) -> str:
-    """Return a page that documents the names in a module's `__all__`."""
+    """Make the page on the names in a module's `__all__`."""
     module = import_module(name)
     names = [one for one in module.__all__ if not one.startswith("__")]
     return page(name, prose(module.__doc__ or ""), *(f"::: {_home(name, one)}" for one in names))
 
 
 def _home(module: str, name: str) -> str:
-    """Return the full name of an object at its definition, because lazily loaded names cannot be resolved."""
+    """Return where an object is defined, because lazily loaded names cannot be resolved."""
     value = getattr(import_module(module), name)
     home = getattr(value, "__module__", None)
     own = getattr(value, "__qualname__", None)
@@ -61,7 +61,7 @@ def _modules(package: str) -> str:
 
 
 def _names(package: str) -> Iterator[str]:
-    """Yield the names of all public modules below a package, recursively."""
+    """Yield the names of all public modules of a package, at every depth."""
     for found in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
         if not found.name.rpartition(".")[2].startswith("_"):
             yield found.name

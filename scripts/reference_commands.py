@@ -1,4 +1,4 @@
-"""Reference pages for the command line: commands and options, exit codes, outcomes, environment variables."""
+"""The reference pages for the command line: commands, exit codes, outcomes, environment variables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command_names() -> list[str]:
 
 
 def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield a command and all its subcommands, each with its path and context.
+    """Yield a command and its subcommands, each with its path and context.
 
     Commands have the type `Any`, because the copy of click in typer has no types.
     """
@@ -49,7 +49,7 @@ def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]
 
 
 def _command(path: str, command: Any, context: Any) -> list[str]:
-    """Return the Markdown parts for a command: its help, usage, arguments and options."""
+    """Return the Markdown for a command: its help, usage, arguments and options."""
     text = (command.help or "").replace(exit_codes_help(), "").replace("\b\n", "").strip()
     parts = [f"## {path}", prose(inspect.cleandoc(text)), fenced(command.get_usage(context).removeprefix("Usage: "))]
     records = [(one.param_type_name, one.get_help_record(context)) for one in command.get_params(context)]
@@ -61,7 +61,7 @@ def _command(path: str, command: Any, context: Any) -> list[str]:
 
 
 def outcomes() -> str:
-    """Return the page that documents outcomes, exit codes and environment variables."""
+    """Make the page on outcomes, exit codes and environment variables."""
     return page(
         "Outcomes and exit codes",
         prose(inspect.getdoc(Outcome) or ""),

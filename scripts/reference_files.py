@@ -1,4 +1,4 @@
-"""Reference pages for files: formats of benchmarks, results, exports, recordings and journals, with JSON Schemas."""
+"""The reference pages for files: benchmarks, results, exports, recordings and journals."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def files() -> str:
 
 
 def _keys() -> dict[str, list[list[str]]]:
-    """Return the table rows for the keys of a YAML benchmark, by the place of the keys in the file."""
+    """Return the table rows for the keys of a YAML benchmark, by where the keys are."""
     schema = benchmark_schema(schema_of(all_settings()))
     places = {"At the top": schema, "Of a question": schema["$defs"]["Question"]}
     places |= {"Of a field of `answer`": schema["$defs"]["Field"]}
@@ -112,7 +112,7 @@ def _yes(value: object) -> str:
 
 
 def _columns(name: str) -> list[str]:
-    """Return the Markdown parts for a result table: a heading, and a table of the result table's columns."""
+    """Return a heading and a table of a result table's columns."""
     columns: table_columns.Columns[Any] = getattr(table_columns, name)
     rows = [[code(one.name), one.type, prose(one.meaning)] for one in columns]
     return [f"### Table {code(name.lower())}", table(["column", "type", "meaning"], rows)]

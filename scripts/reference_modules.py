@@ -16,7 +16,7 @@ done; [Architecture](../explanation/architecture.md) explains how the parts work
 
 
 def modules() -> str:
-    """Return the page, which has a section for each folder with a table of its modules."""
+    """Make the page, with a section for each folder and a table of its modules."""
     return page("Source files", _INTRODUCTION.strip(), *(_section(folder) for folder in _folders()))
 
 

@@ -1,4 +1,4 @@
-"""Reference pages for what plugins add: settings, primitives, traits, stages, artifacts, hooks and adapters."""
+"""The reference pages for what plugins add: settings, primitives, traits, stages, hooks, adapters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FROM_FILES = {
 
 
 def settings() -> str:
-    """Return the page that documents all settings, grouped by owner."""
+    """Make the page on all settings, grouped by owner."""
     owned = all_settings()
     parts = [
         "Every name of a configuration. [Running](../how-to/running.md#configuration) says where they are set; "
@@ -50,7 +50,7 @@ def settings() -> str:
 
 
 def _setting(setting: Setting) -> str:
-    """Return the section for a setting, including the fields of the models in its value."""
+    """Make the section on a setting, with the fields of the models in its value."""
     trust = _FROM_FILES.get(
         str(setting.allowed_in_files), "A benchmark file may set some of its values; see its fields."
     )
@@ -114,7 +114,7 @@ def _kinds(kinds: Iterable[ListedKind]) -> list[str]:
 
 
 def stages() -> str:
-    """Return the page that documents all stages, in the order of their slots."""
+    """Make the page on all stages, in the order of their slots."""
     found = registered_stages(active_plugins())
     slots = [
         [
@@ -139,13 +139,13 @@ def stages() -> str:
 
 
 def _modes(modes: Collection[str]) -> str:
-    """Return the evaluation modes as Markdown, or "all" if they are all the modes there are."""
+    """Format evaluation modes as Markdown, or as "all"."""
     every: tuple[str, ...] = get_args(EvaluationMode)
     return "all" if len(modes) == len(every) else ", ".join(code(mode) for mode in every if mode in modes)
 
 
 def _stage(one: RegisteredStage) -> str:
-    """Return the section for a stage, with its declarations and conditions."""
+    """Make the section on a stage, with its declarations and conditions."""
     stage = one.stage
     settings = [
         f"[{code(name)}](settings.md#{name})" for name in (stage.settings.model_fields if stage.settings else ())
@@ -170,14 +170,14 @@ def _stage(one: RegisteredStage) -> str:
 def _condition(stage: type[Stage], method: str, what: str) -> str:
     """Return the docstring of a stage's own method, labelled `what`.
 
-    Returns an empty string if the stage does not define the method.
+    Returns an empty string if the stage does not define it.
     """
     text = vars(stage)[method].__doc__ if method in vars(stage) else None
     return f"**{what}**: {prose(inspect.cleandoc(text))}" if text else ""
 
 
 def _keys(keys: Iterable[AnyKey]) -> str:
-    """Return links to these artifacts, sorted by name, or "every artifact" for `ANY`."""
+    """Return links to artifacts, sorted by name, or "every artifact" for `ANY`."""
     if isinstance(keys, AllArtifacts):
         return "every artifact"
     return ", ".join(f"[{code(name)}](artifacts.md#{_anchor(name)})" for name in sorted(key.name for key in keys))
@@ -189,7 +189,7 @@ def _anchor(name: str) -> str:
 
 
 def artifacts() -> str:
-    """Return the page that documents all artifacts: the standard keys, and those produced by stages in plugins."""
+    """Make the page on all artifacts: the standard keys, and those of stages in plugins."""
     found = registered_stages(active_plugins())
     keys = dict(standard_keys())
     keys |= {key.name: key for one in found for key in one.stage.produces if key.name not in keys}
@@ -228,12 +228,12 @@ def _declared_types() -> dict[str, str]:
 
 
 def _constants() -> list[tuple[str, AnyKey]]:
-    """Return the keys in `ArtifactKeys`, each with its constant's name."""
+    """Return the keys in `ArtifactKeys`, each with the name of its constant."""
     return [(name, key) for name, key in vars(ArtifactKeys).items() if isinstance(key, ArtifactKey)]
 
 
 def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -> str:
-    """Return links to the stages that declare the key under `relation`, omitting those that declare all artifacts."""
+    """Return links to the stages that declare the key under `relation`, without those that declare all."""
     names = [
         one.stage.name
         for one in found
@@ -243,7 +243,7 @@ def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -
 
 
 def hooks() -> str:
-    """Return the page that documents all hooks, grouped by the distribution that specifies them."""
+    """Make the page on all hooks, grouped by distribution."""
     owners = active_plugins().specifications.owners
     parts = [
         "The functions that a plugin may implement, each marked with `@hookimpl`. "
@@ -265,7 +265,7 @@ def hooks() -> str:
 
 
 def adapters() -> str:
-    """Return the page that documents all adapters, with their ports and settings."""
+    """Make the page on all adapters, with their ports and settings."""
     parts = [
         "An adapter connects models of one `interface`. `karenina plugins` prints those in your installation.",
         "All of them take the fields of a model:",

@@ -24,7 +24,7 @@ UNRELEASED = "## Unreleased"
 VERSION_FILE = "karenina_core/src/karenina_core/catalog.py"
 CITATION = "CITATION.cff"
 NAMING = ("README.md", "docs/**/*.md", "examples/plugins/*/pyproject.toml", "tests/third_party/*/pyproject.toml")
-"""Files that show which versions a third-party package requires."""
+"""Files that say which versions of a third-party package are required."""
 
 
 class ReleaseError(Exception):
@@ -38,12 +38,12 @@ def member_folders(root: Path) -> list[Path]:
 
 
 def bounds(version: Version) -> str:
-    """Return the specifier by which members require members of `version`, up to the next breaking release."""
+    """Return the bounds on the version of other members, up to the next breaking release."""
     return f">={version},<{_next_break(version)}"
 
 
 def _next_break(version: Version) -> str:
-    """Return the next version that may be incompatible: a minor version before 1.0, otherwise a major version."""
+    """Return the next version that may break: a minor version before 1.0, otherwise a major one."""
     return str(version.major + 1) if version.major else f"0.{version.minor + 1}"
 
 
@@ -54,9 +54,9 @@ def current_version(root: Path) -> Version:
 
 
 def with_version(root: Path, version: Version, day: date | None = None) -> Iterator[tuple[Path, str]]:
-    """Yield the files that contain a version, each with its new text for release `version`.
+    """Yield the files that contain a version, each with its text for release `version`.
 
-    If `day` is set, the date of the citation and the heading of the changelog are updated too.
+    With `day`, the date of the citation and the heading of the changelog are updated too.
     """
     names = [
         tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
@@ -88,7 +88,7 @@ def with_version(root: Path, version: Version, day: date | None = None) -> Itera
 
 
 def _dated(text: str, version: Version, day: date) -> str:
-    """Return the changelog with its "Unreleased" section renamed to `version` and a new, empty one added above it.
+    """Rename the "Unreleased" section of the changelog to `version`, and add an empty one above it.
 
     Raises `ReleaseError` if the section is empty.
     """
@@ -102,7 +102,7 @@ def _dated(text: str, version: Version, day: date) -> str:
 
 
 def release(root: Path, version: Version, day: date) -> list[Path]:
-    """Write release `version` and return the files that changed.
+    """Write release `version`. Returns the files that changed.
 
     Raises `ReleaseError` if the version is not later than the current one, or if the changelog has no unreleased
     changes.
@@ -118,7 +118,7 @@ def release(root: Path, version: Version, day: date) -> list[Path]:
 
 
 def outdated(root: Path) -> list[Path]:
-    """Return the files whose versions or bounds do not match the repository's version."""
+    """Return the files with versions or bounds that do not match the repository's version."""
     return [file for file, text in with_version(root, current_version(root)) if text != _read(file)]
 
 

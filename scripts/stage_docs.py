@@ -30,7 +30,7 @@ _CODE: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def stage(folder: Path) -> None:
-    """Write all pages and their assets to `folder`, after deleting its previous contents."""
+    """Write all pages and their assets to `folder`, which is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
     docs = ROOT / "docs"
     for file in sorted(path for path in docs.rglob("*") if path.is_file() and path.name != "requirements.txt"):
@@ -44,7 +44,7 @@ def stage(folder: Path) -> None:
 
 
 def _write(file: Path, folder: Path, place: str) -> None:
-    """Write a file to its place in the site. Links in Markdown files are rewritten; other files are copied."""
+    """Write a file to its place in the site. Links in Markdown files are rewritten."""
     target = folder / place
     target.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".md":
@@ -54,10 +54,10 @@ def _write(file: Path, folder: Path, place: str) -> None:
 
 
 def with_site_links(text: str, file: Path, place: str) -> str:
-    """Return the text of a page with links to other pages rewritten for the site. Code is not changed."""
+    """Rewrite the links of a page to other pages for the site. Code is not changed."""
 
     def rewritten(link: re.Match[str]) -> str:
-        """Return the target of a link in the site, or the target unchanged if the site does not contain it."""
+        """Return the target of a link in the site, or the same target if it is not in the site."""
         there = Path(os.path.normpath(file.parent / link["target"]))
         site = _place(there)
         return link["target"] if site is None else Path(os.path.relpath(site, Path(place).parent)).as_posix()
@@ -70,7 +70,7 @@ def with_site_links(text: str, file: Path, place: str) -> str:
 
 
 def _place(file: Path) -> str | None:
-    """Return the path of a repository file in the site, or None if the site does not contain the file."""
+    """Return the path of a file in the site, or None if it is not there."""
     if file.is_relative_to(ROOT / "docs"):
         return file.relative_to(ROOT / "docs").as_posix()
     return REPOSITORY_PAGES.get(file.relative_to(ROOT).as_posix()) if file.is_relative_to(ROOT) else None

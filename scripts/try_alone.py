@@ -22,11 +22,11 @@ from release import ROOT, current_version, member_folders
 
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout")
 OWN = {"karenina-embedding", "karenina-local", "karenina-ray"}
-"""Members that CI already tests alone in environments of their own, because they have many requirements."""
+"""Members with many requirements, which CI already tests alone."""
 GROUPS = ("karenina.plugins", "karenina.stages", "karenina.adapters")
 """The entry-point groups of plugins."""
 LIBRARIES = {"yaml": "pyyaml", "opentelemetry": "opentelemetry_exporter_otlp_proto_http"}
-"""Modules whose names differ from the distribution that contains them."""
+"""Modules whose names differ from those of their distributions."""
 PROGRAM = """
 import importlib, json, pkgutil, sys
 from karenina_core.plugins import active_plugins
@@ -42,7 +42,7 @@ for module in pkgutil.walk_packages(getattr(package, "__path__", []), f"{package
 plugins = [[one.name, one.distribution, one.state, one.failure] for one in active_plugins().describe()]
 print(json.dumps([missing, plugins]))
 """
-"""A program that prints the plugins, and the modules of a package that cannot be imported with the missing package."""
+"""A program that prints the plugins, and the modules of a package that lack a package to import."""
 
 
 class Failed(Exception):
@@ -50,7 +50,7 @@ class Failed(Exception):
 
 
 class Environment:
-    """A virtual environment that contains only the latest installation, and a working folder without source code."""
+    """A virtual environment with only the latest installation, and a working folder without source code."""
 
     def __init__(self, folder: Path, wheels: Path) -> None:
         place = folder / "environment"
@@ -63,18 +63,15 @@ class Environment:
         self._run(["uv", "venv", "--quiet", "--python", sys.executable, str(place)])
 
     def install(self, *wanted: str) -> None:
-        """Install these requirements with their dependencies, and remove everything else.
-
-        Raises `Failed` on failure.
-        """
+        """Install these requirements, and remove everything else. Raises `Failed` if this fails."""
         self._run(["uv", "pip", "install", "--quiet", "--exact", "--find-links", str(self._wheels), *wanted])
 
     def python(self, *arguments: str, folder: Path | None = None) -> str:
-        """Run Python in `folder`, by default a working folder, and return its output. Raises `Failed` on failure."""
+        """Run Python in `folder`, by default a working folder. Returns its output, or raises `Failed`."""
         return self._run([str(self._python), *arguments], folder)
 
     def _run(self, command: list[str], folder: Path | None = None) -> str:
-        """Run a command and return its output. Raises `Failed`, with the output, if it exits with an error."""
+        """Run a command. Returns its output, or raises `Failed` with it if there is an error."""
         done = subprocess.run(
             command, cwd=folder or self._folder, env=self._variables, capture_output=True, text=True, check=False
         )
@@ -84,7 +81,7 @@ class Environment:
 
 
 def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
-    """Install the wheel of a member on its own and test it. Raises `Failed` if it does not work."""
+    """Install the wheel of a member alone and test it. Raises `Failed` if it does not work."""
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project.get("optional-dependencies", {})
     (package,) = (path.name for path in (folder / "src").iterdir() if (path / "__init__.py").is_file())
@@ -110,7 +107,7 @@ def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
 
 
 def main() -> int:
-    """Test the given wheels one by one, print the failures, and return the exit code."""
+    """Test the given wheels one by one, and print the failures. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Test each built wheel without the others.")
     parser.add_argument("folder", type=Path, help="the folder with the wheels built by scripts/build_wheels.py")
     parser.add_argument(

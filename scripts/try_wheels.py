@@ -21,15 +21,15 @@ import importlib.metadata, json
 found = [one for one in importlib.metadata.distributions() if one.name.startswith("karenina")]
 print(json.dumps({one.name: json.loads(one.read_text("direct_url.json") or "{}").get("url") for one in found}))
 """
-"""A program that prints the URLs from which the distributions of this repository were installed."""
+"""A program that prints where the distributions of this repository were installed from."""
 
 
 class Unusable(Exception):
-    """Raised when wheels cannot be installed, or do not work after installation."""
+    """Raised when wheels cannot be installed, or do not work."""
 
 
 class Environment:
-    """A fresh virtual environment in a folder, and a working directory without any source code of this repository."""
+    """A fresh virtual environment, and a working directory without source code of this repository."""
 
     def __init__(self, folder: Path) -> None:
         self._place = folder / "environment"
@@ -42,7 +42,7 @@ class Environment:
         self._uv("venv", "--quiet", "--python", sys.executable, self._place)
 
     def pip(self, command: str, *arguments: str | Path) -> None:
-        """Run a command of `uv pip`, which takes a tenth of the time of pip. Raises `Unusable` if the command fails."""
+        """Run `uv pip`, which is ten times as fast as pip. Raises `Unusable` if it fails."""
         self._uv("pip", command, "--python", self._scripts / "python", *arguments)
 
     def _uv(self, *arguments: str | Path) -> None:
@@ -51,7 +51,7 @@ class Environment:
             raise Unusable(f"uv {' '.join(map(str, arguments[:2]))} exited with code {done.returncode}")
 
     def run(self, program: str, *arguments: str | Path, shown: bool = True) -> str:
-        """Run a program in the environment. Its output is printed if `shown` is true, otherwise returned.
+        """Run a program in the environment. The output is printed if `shown` is true, otherwise returned.
 
         Raises `Unusable` if the program fails.
         """

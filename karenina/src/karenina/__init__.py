@@ -1,7 +1,7 @@
-"""The public names of Karenina, which evaluates language models by parse, then verify.
+"""The public names of Karenina, which evaluates language models by parsing answers and verifying them.
 
-`karenina.templates` contains the classes for answer templates, and `karenina.rubrics` contains the classes for rubric
-traits. Importing this package does not load anything else; names are loaded when they are first used.
+`karenina.templates` contains what you need for answer templates, and `karenina.rubrics` what you need for rubric
+traits. Names are loaded when they are first used, so importing this package is cheap.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
-        """Return the observer that traces a run, if the configuration enables tracing.
+        """Return the observer that traces a run, if tracing is on.
 
-        Returns an empty list if `otel` is false or `OTEL_SDK_DISABLED` is set. Raises `ConfigError` if a configured
-        exporter is not installed.
+        Returns nothing if `otel` is false or `OTEL_SDK_DISABLED` is set. Raises `ConfigError` if an exporter is not
+        installed.
         """
         from karenina_otel.settings import OtelSettings
 

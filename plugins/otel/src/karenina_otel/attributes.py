@@ -1,7 +1,7 @@
-"""The attributes of call spans and evaluation events, as defined by the semantic conventions.
+"""The attributes of spans and evaluation events, from the semantic conventions.
 
-A call's span has attributes at its start and at its end, with the messages as JSON. A result has one evaluation for the
-verdict, and one for each trait score.
+The span of a call has attributes at its start and at its end, with messages as JSON. A result has one evaluation for
+the verdict, and one for each trait score.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 CORRECTNESS: Final = "correctness"
-"""The name of the verdict's evaluation. Its value is 1 or 0 (none without a verdict), its label the item's outcome."""
+"""The name of a verdict's evaluation. Its value is 1, 0 or none, and its label is the outcome."""
 
 
 def input_messages(messages: Sequence[Message]) -> str:
@@ -43,14 +43,14 @@ def input_messages(messages: Sequence[Message]) -> str:
 
 
 def output_messages(reply: Reply) -> str:
-    """Return a model's reply, or an agent's whole trace, as JSON in the format of the conventions."""
+    """Return the reply of a model, or the whole trace of an agent, as JSON."""
     replied = [_message(message) for message in _reply_messages(reply)]
     reason = {"tool_calls": "tool_call", "other": "stop"}.get(reply.finish_reason, reply.finish_reason)
     return _json([*replied[:-1], *({**last, "finish_reason": reason} for last in replied[-1:])])
 
 
 def _reply_messages(reply: Reply) -> Sequence[Message]:
-    """Return the messages in a reply. Only an agent's reply has more than one message, namely its whole trace.
+    """Return the messages in a reply. An agent's reply has more than one: its whole trace.
 
     The message of a parser reply has no reasoning.
     """
@@ -65,7 +65,7 @@ def _reply_messages(reply: Reply) -> Sequence[Message]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """Return a message in the format of the conventions. Empty text and empty reasoning are omitted."""
+    """Convert a message to the format of the conventions. Leaves out empty text and reasoning."""
     parts: list[dict[str, Any]] = []
     if message.reasoning:
         parts.append({"type": "reasoning", "content": message.reasoning})
@@ -81,7 +81,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Encode `value` as JSON.
+    """Encode a value as JSON.
 
     Values that JSON cannot express are converted by `str`, and lone surrogates are replaced.
     """
@@ -89,10 +89,10 @@ def _json(value: Any) -> str:
 
 
 def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
-    """Return the name and the initial attributes of a call's span.
+    """Return the name of a call's span and the attributes at its start.
 
-    The operation is `invoke_agent` for an agent's whole run, `execute_tool` for a call to a service, and `chat` for
-    everything else, including the individual turns of an agent. `content` adds the messages sent to a model.
+    The operation is `invoke_agent` for an agent's whole run, `execute_tool` for a call to a service, and otherwise
+    `chat`, also for the single turns of an agent. Use `content` to include the messages.
     """
     model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
@@ -124,10 +124,10 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 
 
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
-    """Return the attributes of a call that has ended, including its error or an interruption.
+    """Return the attributes at the end of a call, with its error or interruption, if any.
 
-    `content` adds a model's reply. Tokens are reported only once: if an agent's turns are separate calls, the span of
-    the agent's run has no tokens.
+    Use `content` to include the reply. Tokens are counted only once: if the turns of an agent are calls of their own,
+    the span of its run has none.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {
@@ -161,7 +161,7 @@ def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A verdict or a score. If an error prevented it, `error` is the type of the error."""
+    """A verdict or a score. `error` is the type of the error that prevented it, if any."""
 
     name: str
     value: float | None = None
@@ -183,10 +183,10 @@ class Evaluation:
 
 
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
-    """Yield all evaluations of a result: its verdict, unless it was only scored, and its trait scores.
+    """Yield the evaluations of a result: its verdict, unless it was only scored, and its trait scores.
 
-    Without `content`, an explanation contains only the names of stages, fields and traits, and does not quote any
-    answer, judge or error message. Scores then have no explanation.
+    Without `content`, explanations name only stages, fields and traits, and do not quote an answer, a judge or an
+    error. Scores then have none.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None
@@ -210,9 +210,7 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
 
 
 def _why_without_content(result: VerificationResult) -> str:
-    """Return the reason for an outcome, naming stages, fields and traits but not quoting any answer or error
-    message.
-    """
+    """Explain an outcome with the names of stages, fields and traits, without quoting anything."""
     failed = [record.name for record in result.stages if record.status == "failed"]
     if result.metadata.error:
         return f"{', '.join(failed) or 'the item'} failed"
@@ -229,7 +227,7 @@ def _why_without_content(result: VerificationResult) -> str:
 
 
 def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
-    """Return the entries, by trait, of all fields in result extensions whose names end in `field`."""
+    """Return the entries, by trait, of all extension fields whose names end in `field`."""
     return {
         str(trait): str(text)
         for section in result.extensions.values()
@@ -244,7 +242,7 @@ def _scores(
 ) -> Iterator[Evaluation]:
     """Yield an evaluation for each trait, or for each metric of a metric trait.
 
-    A trait that could not be scored has the error `trait_error` and no value.
+    A trait without a score has the error `trait_error` and no value.
     """
     errors = rubric.trait_errors or {}
     scores = rubric.get_all_trait_scores()
@@ -261,7 +259,7 @@ def _scores(
 
 
 def _value(score: Any) -> tuple[float | None, str | None]:
-    """Return the number and label of a score. A number has no label, and other kinds of scores have neither."""
+    """Return the number and the label of a score. Only one of them is set, or neither."""
     if isinstance(score, bool):
         return float(score), str(score).lower()
     if isinstance(score, (int, float)):

@@ -12,12 +12,12 @@ _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 
 
 def _switch(default: bool, description: str) -> Any:
-    """Return a field with this default, for a setting that does not change any results."""
+    """Define a setting that does not change any results."""
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE)
 
 
 class OtelSettings(BaseModel):
-    """The tracing settings. The destination is configured by the `OTEL_*` environment variables."""
+    """The settings for tracing. The `OTEL_*` environment variables configure the destination."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     model_config = ConfigDict(frozen=True)

@@ -1,7 +1,7 @@
-"""The connection to OpenTelemetry: the program's own SDK, or one for this run, configured by `OTEL_*` variables.
+"""The connection to OpenTelemetry, by the SDK of the program or one for this run.
 
-An unreachable backend does not delay a run: the SDK sends from its own threads, only its first warning is logged as a
-warning, and at the end, the run waits at most a few seconds for the last spans to be sent.
+The latter is configured by `OTEL_*` variables. A backend that cannot be reached does not delay a run: the SDK sends
+from its own threads, only its first warning is shown as one, and a run ends a few seconds later at most.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from karenina_otel.conventions import SCHEMA_URL
 
 SCOPE: Final = "karenina-otel"
 FLUSH_SECONDS: Final = 5.0
-"""The maximum seconds that the end of a run waits for its last spans to be sent."""
+"""The maximum number of seconds to wait for the last spans to be sent."""
 _FLUSH_SECONDS_AFTER_WARNING: Final = 0.5
 _KINDS: Final = {
     "OTEL_TRACES_EXPORTER": "opentelemetry_traces_exporter",
@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True)
 class Telemetry:
-    """A tracer, an event logger, and a `close` function that sends the remaining data within a time limit."""
+    """A tracer, an event logger, and the function `close`, which sends the rest of the data."""
 
     tracer: Tracer
     events: Logger
@@ -46,12 +46,12 @@ class Telemetry:
 
 
 def is_disabled() -> bool:
-    """Return whether the environment variable `OTEL_SDK_DISABLED` is "true", ignoring case."""
+    """Check if the environment variable `OTEL_SDK_DISABLED` is "true", in any case."""
     return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
 def check_exporters() -> None:
-    """Raise `ConfigError` if an exporter selected in the environment is not installed.
+    """Raise `ConfigError` if an exporter in the environment is not installed.
 
     Does nothing if the program has set up the SDK itself.
     """
@@ -61,9 +61,9 @@ def check_exporters() -> None:
 
 
 def open_telemetry() -> Telemetry:
-    """Return the program's telemetry if it has set up the SDK itself, otherwise new telemetry for this run.
+    """Return the telemetry of the program if it has set up the SDK, or else new telemetry for this run.
 
-    Raises `ConfigError` if an exporter is not installed. If an exporter cannot be created, its error is raised.
+    Raises `ConfigError` if an exporter is not installed, and passes on the error if it cannot be created.
     """
     if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
@@ -75,22 +75,22 @@ def open_telemetry() -> Telemetry:
 
 
 def _has_program_setup() -> bool:
-    """Return whether the program has set up the SDK itself, which is the case if it has set a tracer provider."""
+    """Check if the program has set up the SDK, by setting a tracer provider."""
     return not isinstance(trace.get_tracer_provider(), ProxyTracerProvider)
 
 
 def _make_telemetry(tracers: Any, logs: Any, close: Callable[[], object]) -> Telemetry:
-    """Return telemetry whose tracer and event logger come from the given providers."""
+    """Make telemetry from these providers."""
     return Telemetry(
         tracers.get_tracer(SCOPE, __version__, SCHEMA_URL), logs.get_logger(SCOPE, __version__, SCHEMA_URL), close
     )
 
 
 def make_own_telemetry() -> Telemetry:
-    """Return telemetry for this run only, configured by the `OTEL_*` variables.
+    """Make telemetry for this run only, configured by the `OTEL_*` variables.
 
-    Until it is closed, OpenTelemetry's warnings go to the run's log. Raises `ConfigError` if an exporter is not
-    installed. If an exporter cannot be created, its error is raised.
+    Until it is closed, warnings of OpenTelemetry go to the log of the run. Raises `ConfigError` if an exporter is not
+    installed, and passes on the error if it cannot be created.
     """
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
@@ -130,9 +130,9 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters named in an environment variable, which is parsed as in the SDK.
+    """Return the exporters in an environment variable, which is read as in the SDK.
 
-    The default is OTLP, and "none" stands for no exporter. Raises `ConfigError` if an exporter is not installed.
+    The default is OTLP, and "none" is no exporter. Raises `ConfigError` if one is not installed.
     """
     points = []
     for name in os.environ.get(variable, "otlp").split(","):
@@ -154,7 +154,7 @@ def _exporters(variable: str) -> list[EntryPoint]:
 
 
 def _otlp_names(variable: str) -> list[str]:
-    """Return the possible exporter names for the configured protocol: by default, HTTP first, then gRPC."""
+    """Return the names of the exporters for the configured protocol: HTTP, then gRPC by default."""
     kind = variable.removeprefix("OTEL_").removesuffix("_EXPORTER")
     protocol = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if not protocol:
@@ -163,10 +163,10 @@ def _otlp_names(variable: str) -> list[str]:
 
 
 def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) -> list[threading.Thread]:
-    """Run the functions in parallel, and return the threads that did not end within the time limit.
+    """Run functions in parallel. Returns the threads that have not ended in time.
 
-    The limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. If time runs out without a
-    warning, a warning is logged.
+    The limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. Logs a warning if time runs
+    out without one.
     """
     threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()
@@ -186,7 +186,7 @@ def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) 
 
 
 class _WarningRelay(logging.Handler):
-    """A handler that relays OpenTelemetry's warnings to the run's log, all but the first one as debug messages."""
+    """Relays warnings of OpenTelemetry to the log of the run. Those after the first are debug messages."""
 
     _active: Final[list[_WarningRelay]] = []
     _lock: Final = threading.Lock()
@@ -196,7 +196,7 @@ class _WarningRelay(logging.Handler):
         self.seen = threading.Event()
 
     def begin(self) -> None:
-        """Start relaying, and keep OpenTelemetry's messages away from other handlers."""
+        """Start relaying, and keep OpenTelemetry's messages from other handlers."""
         with self._lock:
             self._active.append(self)
             source = logging.getLogger("opentelemetry")
@@ -204,7 +204,7 @@ class _WarningRelay(logging.Handler):
             source.propagate = False
 
     def end(self) -> None:
-        """Stop relaying. Messages reach other handlers again once no relay is active."""
+        """Stop relaying. Other handlers get messages again once no relay is left."""
         with self._lock:
             if self in self._active:
                 self._active.remove(self)
@@ -213,7 +213,7 @@ class _WarningRelay(logging.Handler):
             source.propagate = source.propagate or not self._active
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record's message on a single line: as a warning the first time, otherwise as a debug message."""
+        """Log a message on one line: the first time as a warning, and then for debugging."""
         first = not self.seen.is_set()
         self.seen.set()
         level = logging.WARNING if first else logging.DEBUG

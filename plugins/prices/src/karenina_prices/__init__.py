@@ -1,4 +1,7 @@
-"""Prices of many providers, taken from the genai-prices package. The entry point names `plugin`."""
+"""Prices of many providers, from the package genai-prices.
+
+The entry point refers to `plugin`.
+"""
 
 from __future__ import annotations
 

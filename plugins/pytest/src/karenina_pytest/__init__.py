@@ -1,10 +1,9 @@
-"""A pytest plugin that collects `*.karenina.yaml` files and turns each question into a test.
+"""A pytest plugin that collects `*.karenina.yaml` files, with one test for each question.
 
-No other part of Karenina is imported before such a file is collected.
+The rest of Karenina is imported only when there is such a file.
 
-The options determine where requests and keys are sent, and which code is run. They are therefore accepted only from the
-command line and from PYTEST_ADDOPTS: pytest reads its configuration file from the test folder, which may belong to
-somebody else.
+Options decide where requests and keys are sent, and which code is run. They are accepted only from the command line and
+from PYTEST_ADDOPTS, because pytest reads its configuration file from the test folder, which may be someone else's.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from typing import Any, Final
 import pytest
 
 GROUPS = pytest.StashKey[list[tuple[str, list[list[str]]]]]()
-"""The summary tables of files with several answering models or judges, each with the file's name."""
+"""The tables printed for files with several answering models or judges, with the file's name."""
 SUFFIXES = (".karenina.yaml", ".karenina.yml")
 FROM_FILES: Final = pytest.StashKey[str]()
-"""The error message for options set in pytest's configuration file; empty if there are none."""
+"""The error about options in pytest's configuration file, or an empty string."""
 _OF_WORKERS: Final = "karenina_from_files"
 
 
@@ -55,19 +54,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Store the error about options set in pytest's configuration file. Collecting a benchmark file raises it."""
+    """Store the error about options in pytest's configuration file, to be raised with the first benchmark."""
     worker = getattr(config, "workerinput", None)  # a pytest-xdist worker does not have the user's command line
     config.stash[FROM_FILES] = _find_error(config) if worker is None else worker[_OF_WORKERS]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Pass the error about pytest's configuration file to a pytest-xdist worker."""
+    """Pass the error about pytest's configuration file to a worker of pytest-xdist."""
     node.workerinput[_OF_WORKERS] = node.config.stash[FROM_FILES]
 
 
 def _find_error(config: pytest.Config) -> str:
-    """Return the error about options that were not set by the user, or an empty string if there are none."""
+    """Return the error about options that the user has not set, or an empty string."""
     words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     names = ", ".join(_options_of_files(config, words))
     if not names:
@@ -80,7 +79,7 @@ def _find_error(config: pytest.Config) -> str:
 
 
 def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[str]:
-    """Yield this plugin's options that are set but do not appear in `words`, the user's own arguments."""
+    """Yield the options that are set but not in `words`, the user's own arguments."""
     if config.getini("karenina_config") and not config.getoption("karenina_config"):
         yield f"karenina_config (--karenina-config {config.getini('karenina_config')})"
     for name, value in vars(config.option).items():
@@ -93,7 +92,7 @@ def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[s
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return a collector for a `*.karenina.yaml` file, or None for any other file."""
+    """Collect a `*.karenina.yaml` file. Returns None for other files."""
     if not file_path.name.endswith(SUFFIXES):
         return None
     from karenina_pytest.items import BenchmarkFile
@@ -103,7 +102,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the pass rate for each answering model and judge, for files that were run with several of them."""
+    """Print the pass rates of files with several answering models or judges."""
     for name, table in config.stash.get(GROUPS, ()):
         from karenina_engine.results.summary_text import GROUP_TEXTS
         from karenina_terminal.text_layout import format_table

@@ -1,4 +1,4 @@
-"""The collector for benchmark files, and the tests of their questions."""
+"""Collect benchmark files and test their questions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 _OPTIONS: Final = re.compile(r"(?<![\w-])--(?=(?:config|answering|judge|recordings|set|journal|trust-all)\b)")
-"""The options of `karenina run` to which this plugin's options add a prefix."""
+"""The options of `karenina run` that this plugin has with a prefix."""
 
 
 class BenchmarkFile(pytest.File):
-    """A benchmark file. Its selected questions are run together when the first of their tests is set up."""
+    """A benchmark file. Its questions are run together when the first test is set up."""
 
     _results: Mapping[str, Sequence[VerificationResult]] | None = None
     _error: Exception | None = None
@@ -49,10 +49,10 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results for a question, or none if it was not run. The first call runs all selected questions in
-        the file.
+        """Return the results for a question, or nothing if it was not run.
 
-        If the run fails, this call and every later call raise the run's `KareninaError` or `BadParameter`.
+        The first call runs all selected questions in the file. If this fails, every call raises the `KareninaError` or
+        `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:
@@ -65,9 +65,9 @@ class BenchmarkFile(pytest.File):
         return self._results.get(question, ())
 
     def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
-        """Run the selected questions in this file, and return their results by question ID.
+        """Run the selected questions in this file. Returns their results by question ID.
 
-        If there are several models, a table of their pass rates is stored for the end of the session.
+        If there are several models, their pass rates are stored for the end of the session.
         """
         selected = [item.name for item in self.session.items if item.parent is self]
         by_question: dict[str, list[VerificationResult]] = {}
@@ -98,7 +98,7 @@ class BenchmarkFile(pytest.File):
         )
 
     def _journal(self) -> Path | None:
-        """Return the journal for this file, named after the file's path, or None if no journal folder is specified."""
+        """Return the journal for this file, which is named after it, or None without a journal folder."""
         folder = self._path_of("karenina_journal")
         if folder is None:
             return None
@@ -106,20 +106,19 @@ class BenchmarkFile(pytest.File):
         return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
 
     def _path_of(self, option: str) -> Path | None:
-        """Return the path specified by an option, or None if the option is not set.
+        """Return the path in an option, or None if it is not set.
 
-        A relative path is relative to the folder where pytest was started, not to pytest's root folder, which may
-        belong to somebody else.
+        A relative path starts where pytest was started, not at pytest's root folder, which may be someone else's.
         """
         path = self.config.getoption(option)
         return self.config.invocation_params.dir / path if path else None
 
 
 class QuestionItem(pytest.Item):
-    """The test of one question. It passes if each answer is correct, or has only scores and no verdict."""
+    """The test of a question. It passes if each answer is correct, or has scores but no verdict."""
 
     def setup(self) -> None:
-        """Run the question together with the others in its file, and add each outcome to the test's properties.
+        """Run the questions of the file, and add the outcomes of this one to the properties of the test.
 
         If the run fails, the question was not run, or an answer is not judged, pytest reports an error.
         """
@@ -138,7 +137,7 @@ class QuestionItem(pytest.Item):
             pytest.fail("\n\n".join(_describe(problems)) or "the question was not run", pytrace=False)
 
     def runtest(self) -> None:
-        """Fail the test, giving the reasons, if an answer does not pass."""
+        """Fail, with the reasons, if an answer does not pass."""
         failed = [result for result in self._found if not result.outcome.passes]
         if failed:
             pytest.fail("\n\n".join(_describe(failed)), pytrace=False)

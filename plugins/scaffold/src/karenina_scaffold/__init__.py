@@ -1,4 +1,4 @@
-"""`karenina new`, which writes a plugin package, and `karenina init`, which writes a first benchmark."""
+"""The commands `karenina new`, for writing a plugin, and `karenina init`, for a first benchmark."""
 
 from __future__ import annotations
 

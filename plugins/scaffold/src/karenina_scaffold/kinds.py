@@ -10,10 +10,9 @@ from typing import Final
 class PluginKind:
     """A kind of plugin. `entry`, `command` and `usage` are templates with the fields of `Names`.
 
-    `requires` lists the required distributions; version bounds for Karenina's own are added later. `group` and `entry`
-    are the group and name of the entry point. `command` is a shell command that shows the installed plugin, and `usage`
-    says how to use it. `tests` lists additional distributions needed by the tests. `modules` lists the modules of the
-    package other than `__init__`.
+    `requires` lists distributions, to which version bounds are added later. `group` and `entry` are the group and name
+    of the entry point. `command` shows the installed plugin in a shell, and `usage` says how to use it. `tests` lists
+    further distributions for the tests, and `modules` the modules of the package besides `__init__`.
     """
 
     name: str
@@ -28,7 +27,7 @@ class PluginKind:
 
 
 _RUNS: Final = ("karenina",)
-"""The distributions that tests need if their contract runs the `karenina` command."""
+"""The distributions that tests need if their contract runs the command `karenina`."""
 
 KINDS: Final = {
     kind.name: kind

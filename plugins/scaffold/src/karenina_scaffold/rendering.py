@@ -1,4 +1,4 @@
-"""Functions that name a new package, render its files from templates, and write them without replacing any file."""
+"""Name a new package, and write its files from templates without replacing any."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one package: `word-count`, `word_count`, `WordCount`, and the file suffix `.wordcount`."""
+    """The names of a package: `word-count`, `word_count`, `WordCount`, and the suffix `.wordcount`."""
 
     name: str
     module: str
@@ -38,7 +38,7 @@ class Names:
 
     @classmethod
     def of(cls, given: str) -> Names:
-        """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for anything else."""
+        """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for others."""
         if not _NAME.fullmatch(given):
             raise ConfigError(
                 [f"{given!r} is not a valid package name; use letters, digits and hyphens, such as word-count"]
@@ -53,7 +53,7 @@ class Names:
         return asdict(self)
 
     def check_free(self) -> None:
-        """Raise `ConfigError` if the name is a Python keyword, a standard module or an installed package."""
+        """Raise `ConfigError` if the name is a keyword, a standard module or an installed package."""
         reason = None
         if keyword.iskeyword(self.module) or keyword.issoftkeyword(self.module):
             reason = "is a Python keyword"
@@ -77,7 +77,7 @@ def _is_installed(name: str) -> bool:
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
     """Return the contents of the package's files by path.
 
-    Raises `ConfigError` if the name clashes with a class imported by the package.
+    Raises `ConfigError` if the name is that of a class which the package imports.
     """
     values = names.to_dict()
     values |= {
@@ -105,13 +105,13 @@ def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
 
 
 def version_bounds(version: str) -> str:
-    """Return the bounds on Karenina's version for a plugin made with `version`, such as `>=0.1,<0.2`."""
+    """Return the bounds on Karenina's version for a new plugin, such as `>=0.1,<0.2`."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={major}.{minor},<{major + 1}"
 
 
 def _listed(requirements: Iterable[str]) -> str:
-    """Return requirements as lines of a TOML array, with version bounds for Karenina's own distributions."""
+    """Format requirements as lines of a TOML array. Karenina's own distributions get version bounds."""
     bounds = version_bounds(__version__)
     return "".join(
         f'  "{requirement}{bounds if requirement.startswith("karenina") else ""}",\n' for requirement in requirements
@@ -119,17 +119,17 @@ def _listed(requirements: Iterable[str]) -> str:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return `text` with each `$name` replaced by its value. Raises `KeyError` for a name without a value."""
+    """Replace each `$name` in `text` by its value. Raises `KeyError` if there is none."""
     return Template(text).substitute(values)
 
 
 def read_template(folder: str, name: str) -> str:
-    """Return the text of one of this distribution's templates. `name` is its file name without `.template`."""
+    """Read a template of this distribution. `name` is its file name without `.template`."""
     return files("karenina_scaffold").joinpath("templates", folder, f"{name}.template").read_text("utf-8")
 
 
 def _check_own_names(source: str, names: Names) -> None:
-    """Raise `ConfigError` if a class in the package would have the same name as a class it imports."""
+    """Raise `ConfigError` if a class of the package has the name of a class that it imports."""
     tree = ast.parse(source)
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -143,7 +143,7 @@ def _check_own_names(source: str, names: Names) -> None:
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Create a folder containing these files.
+    """Create a folder with these files.
 
     Raises `ConfigError` if the folder exists or a file cannot be written.
     """
@@ -153,9 +153,9 @@ def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
 
 
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Write these files to a folder, which is created if necessary.
+    """Write files to a folder, which is created if necessary.
 
-    Raises `ConfigError` if a file already exists (in which case nothing is written) or cannot be written.
+    Raises `ConfigError` if a file cannot be written. If one already exists, none is written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

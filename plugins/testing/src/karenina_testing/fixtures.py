@@ -1,4 +1,4 @@
-"""Fixtures for adapter tests. Import the ones you use in your `conftest.py`:
+"""Fixtures for adapter tests. Import those that you use in your `conftest.py`:
 
 `from karenina_testing.fixtures import anyio_backend as anyio_backend, open_port as open_port`
 """
@@ -21,7 +21,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Return a function that registers a port to be closed after the test and returns the port."""
+    """Yield a function that takes a port, to be closed after the test, and returns it."""
     opened: list[Callable[[], Awaitable[None]]] = []
 
     def keep(port: Any) -> Any:
@@ -35,6 +35,6 @@ async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
 
 @pytest.fixture
 def scripted_server() -> Iterator[ScriptedServer]:
-    """Provide a model server on the loopback interface. Set its replies with `says` or in its `script`."""
+    """Run a model server on the loopback interface. Set its replies with `says` or in its `script`."""
     with ScriptedServer() as server:
         yield server

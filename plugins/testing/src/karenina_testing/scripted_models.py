@@ -1,4 +1,4 @@
-"""An adapter whose models reply with whatever your functions return. It works offline and records every request."""
+"""An adapter whose models reply with what your functions return, offline. Requests are recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USAGE: Final = Usage(input_tokens=10, output_tokens=5, calls=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model call: port, messages, schema and item, and an agent's `options`."""
+    """One call of a model: port, messages, schema and item, and the `options` of an agent."""
 
     port: str
     messages: tuple[Message, ...]
@@ -36,7 +36,7 @@ class Request:
 
     @property
     def text(self) -> str:
-        """Everything that the model could see: the messages, and the schema as JSON."""
+        """All that the model could see: the messages, and the schema as JSON."""
         seen = [message.content for message in self.messages]
         if self.schema is not None:
             seen.append(json.dumps(self.schema, ensure_ascii=False))
@@ -45,12 +45,13 @@ class Request:
 
 @dataclass(eq=False)
 class ScriptedModels:
-    """A plugin with the interface `scripted`. Register it with `plugins.register(ScriptedModels(...))`.
+    """A plugin with models of the interface `scripted`.
 
-    `say` replies for the LLM port, `fill` for the parser port, and `act` for the agent port (it returns the messages of
-    the trace). Each function may raise `PortError` or return a reply object to set the usage or finish reason. By
-    default, a call uses 10 input and 5 output tokens. With `wants_tools`, the run starts the tools of a model's MCP
-    servers and passes them to the agent port in the request's options. `requests` contains every call, in order.
+    Register it with `plugins.register(ScriptedModels(...))`. `say` replies for the LLM port, `fill` for the parser
+    port, and `act` for the agent port, where it returns the messages of the trace. Functions may raise `PortError`, or
+    return a reply object to set the usage or finish reason. By default, a call uses 10 input and 5 output tokens. With
+    `wants_tools`, the tools of a model's MCP servers are started and passed to the agent port in the request's options.
+    `requests` contains every call, in order.
     """
 
     say: Say = lambda _messages, _info: "an answer"
@@ -79,12 +80,12 @@ class ScriptedModels:
         ]
 
     def model(self, id: str = "scripted", **fields: Any) -> ModelConfig:
-        """Return a model with this interface. `fields` are additional fields; `model_name` defaults to `id`."""
+        """Return a model with this interface. `fields` are further fields; `model_name` defaults to `id`."""
         return ModelConfig(id=id, interface=self.interface, model_name=fields.pop("model_name", id), **fields)
 
 
 class _Port:
-    """A port of any kind, which records each request and replies with what the models' functions return."""
+    """A port of any kind. It records requests, and replies with what the functions return."""
 
     def __init__(self, models: ScriptedModels) -> None:
         self._models = models
@@ -101,7 +102,7 @@ class _Port:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Record the request and return the reply from `fill`. A mapping is returned as a JSON string."""
+        """Record the request, and return what `fill` replies. Mappings become JSON."""
         self._models.requests.append(Request("parser", tuple(messages), schema, info))
         filled = self._models.fill(messages, schema, info)
         if isinstance(filled, ParserReply):

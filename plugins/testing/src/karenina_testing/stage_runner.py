@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class StagePorts:
-    """The ports for one stage. Calls are not retried, and the tools of MCP servers are not started."""
+    """The ports for one stage. Calls are not retried, and no MCP servers are started."""
 
     plugins: Plugins
     request_timeout: float
     _opened: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return the reply from the adapter's port, which is opened on first use.
+        """Call a port of the adapter, which is opened on first use.
 
-        Raises `PluginError` if the adapter is not installed, and `LookupError` if it has no port of the requested kind.
+        Raises `PluginError` if the adapter is not installed, and `LookupError` if it has no such port.
         """
         return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether this answer is requested through the agent port."""
+        """Check if this answer comes from the agent port."""
         spec = self._spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -64,9 +64,7 @@ class StagePorts:
         return prompt_instructions(self.plugins, task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return the result of `ask`, without recording it. Raises `PortError` if the call fails or reaches the time
-        limit.
-        """
+        """Return what `ask` returns, without recording it. Raises `PortError` if it fails or takes too long."""
         return await call_service(ask, self.request_timeout)
 
     def enter_workspace(self, workspace: Path) -> None:
@@ -82,11 +80,11 @@ class StagePorts:
         self._opened.clear()
 
     def _spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the declaration of a model's adapter. Raises `PluginError` if the adapter is not installed."""
+        """Return the declaration of a model's adapter. Raises `PluginError` if it is not installed."""
         return find_adapter(self.plugins, model.interface).spec
 
     def _port(self, kind: str, model: ModelConfig) -> Any:
-        """Return a model's port, which is created only once. Raises `LookupError` if the adapter has no such port."""
+        """Return a model's port, which is created once. Raises `LookupError` if the adapter has none."""
         key = (kind, id(model))
         if key not in self._opened:
             make = getattr(self._spec(model), kind)
@@ -106,7 +104,7 @@ class _FilesInMemory:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store the contents of a file, passed as bytes or as a path (inside `below`, if that is set)."""
+        """Store a file, given as bytes or as a path, which must be inside `below` if that is set."""
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()
@@ -115,16 +113,16 @@ class _FilesInMemory:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """The result of running a stage alone. The stage's clean-up (`context.at_end`) runs when `end` is awaited."""
+    """What came of a stage that ran alone. Await `end` to run its clean-up (`context.at_end`)."""
 
     state: State
     record: StageRecord
     pipeline: Pipeline
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The contents of the files that the stage stored with the item, keyed by name."""
+    """The contents of the files that the stage stored with the item, by name."""
 
     async def end(self) -> None:
-        """Run the callbacks that the stage registered for the end of the item or the answer."""
+        """Run what the stage registered for the end of the item or the answer."""
         await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:
@@ -139,11 +137,11 @@ class StageRun:
 
     @property
     def error(self) -> ItemError | None:
-        """The error that the stage reported or raised, or None if there was none."""
+        """The error that the stage reported or raised, or None."""
         return self.state.error
 
     def field(self, name: str) -> Any:
-        """Return the value of a result field set by the stage, or None if it did not set a field of this name."""
+        """Return the value of a result field that the stage set, or None if it did not."""
         for values in self.state.fields.values():
             if name in values:
                 return values[name]
@@ -162,15 +160,14 @@ async def run_stage(
     slot: Slot | None = None,
     **settings: Any,
 ) -> StageRun:
-    """Run `stage` alone, as a pipeline would, with `artifacts` in place of those produced by earlier stages.
+    """Run `stage` alone, as a pipeline would. `artifacts` stand in for those of earlier stages.
 
-    The stage is offered for `slot`, otherwise for its class's `for_slot`, otherwise as an extra stage. Model calls go
-    to `models`. `answering` contains fields for the answering model. `settings` are settings of the stage or the core,
-    keyed by their names in the configuration. `plugins` are additional plugins that the stage uses through the context
-    (trait evaluators, prompt instructions).
+    The stage is offered for `slot`, or else for its class's `for_slot`, or else as an extra stage. Models are called in
+    `models`. `answering` contains fields of the answering model. `settings` are settings of the stage or the core, by
+    their names in the configuration. `plugins` are further plugins that the stage uses through the context, such as
+    trait evaluators and prompt instructions.
 
-    An exception raised by the stage becomes the `error` of the returned run. Await the run's `end` to run the stage's
-    clean-up.
+    If the stage raises an exception, it becomes the `error` of the run. Await the run's `end` for the clean-up.
     """
     scripted = models or ScriptedModels()
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)
@@ -208,7 +205,7 @@ def configure(
     settings: Mapping[str, Any] | None = None,
     slot: Slot | None = None,
 ) -> tuple[Plugins, VerificationConfig]:
-    """Return the plugins and configuration for running `stage` alone. The arguments are the same as for `run_stage`."""
+    """Return the plugins and configuration for `run_stage`, which has the same arguments."""
     room = Plugins()
     for plugin in (models, _Offer(stage, slot), *plugins):
         room.register(plugin)

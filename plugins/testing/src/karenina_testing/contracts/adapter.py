@@ -1,4 +1,4 @@
-"""The contract for every adapter, regardless of the servers it calls."""
+"""The contract for every adapter, whatever servers it calls."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -32,10 +32,10 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 
 
 class AdapterContract(WireFormat):
-    """The contract for an adapter's declaration and for ports that make no calls. Mix in a `WireFormat`.
+    """The contract for the declaration of an adapter, and for ports without calls.
 
-    The `WireFormat` need only define what `model` requires. `checks_extra` says whether the adapter rejects unknown
-    settings in `ModelConfig.extra`.
+    Mix in a `WireFormat`, which only has to define what `model` needs. `checks_extra` says if the adapter rejects
+    unknown settings in `ModelConfig.extra`.
     """
 
     checks_extra: ClassVar[bool] = True

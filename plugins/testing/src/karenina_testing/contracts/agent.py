@@ -31,7 +31,7 @@ class _Gone:
     schema: Final = {"type": "object", "properties": {}}
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Raise `PortError`, as if the connection to the tool's server were lost."""
+        """Raise `PortError`, as if the connection to the server were lost."""
         raise PortError("the server is gone", category=ErrorCategory.CONNECTION)
 
 
@@ -59,7 +59,7 @@ class AgentContract(CallContract):
         return await port.run(ASK, AgentOptions(workspace=self.workspace, **options))
 
     def run(self, url: str, **options: Any) -> AgentReply:
-        """Run a new agent against the server at `url` and return its reply."""
+        """Run a new agent with the server at `url`."""
         return self.using(lambda port: self._run(port, **options), url)
 
     def reads(self, name: str, id: str) -> ToolCall:
@@ -153,10 +153,9 @@ class AgentContract(CallContract):
         return caught.value
 
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
-        """Return the error of an agent whose server hangs after `call`.
+        """Return the error of an agent when the server hangs after `call`.
 
-        On a busy machine, the first turn may reach the time limit, in which case the run is repeated with a longer
-        limit.
+        On a busy machine, the time limit may come in the first turn. The run is then repeated with a longer one.
         """
         seconds = self.agent_seconds
         while True:

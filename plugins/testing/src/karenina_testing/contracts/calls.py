@@ -1,4 +1,4 @@
-"""The contract for calls through any port: error categories, no hidden retries, no leftovers, no secrets shown."""
+"""The contract for all calls: error categories, no hidden retries, no leftovers, and no secrets shown."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -56,7 +56,7 @@ class PortReply(Protocol):
 
 
 class CallContract(PortContract):
-    """The contract shared by all ports. `call` makes one call, and `good` returns the server's successful reply."""
+    """The contract of all ports. `call` makes a call, and `good` returns a successful reply of the server."""
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """Make one call through `port`."""
@@ -67,9 +67,9 @@ class CallContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """Return the result of `use` with a new port, then close the port and assert that nothing is left behind.
+        """Pass a new port to `use`, then close it and assert that nothing is left behind.
 
-        The port's model has its server at `url`, and `fields` as additional fields.
+        The server of the port's model is at `url`, and `fields` are further fields of the model.
         """
 
         async def run() -> T:
@@ -84,7 +84,7 @@ class CallContract(PortContract):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """Make one call that must fail and return its error. `url` and `fields` have the same meaning as in `using`."""
+        """Make a call that must fail, and return its error. `url` and `fields` are as in `using`."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:
@@ -94,12 +94,12 @@ class CallContract(PortContract):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error from one call to a server with this fault. Replies are limited to one megabyte."""
+        """Return the error of a call to a server with this fault. Replies may have up to a megabyte."""
         with self.server(lambda request: fault(request, self.good()(request))) as server:
             return self.failed(server.url, max_reply_bytes=2**20)
 
     def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
-        """Return the result of `use` when the server sends an odd reply, or the `PortError` raised by `use`."""
+        """Return what `use` returns or the `PortError` that it raises, if the server sends an odd reply."""
         with self.server(Reply(odd.body, odd.status)) as server:
             try:
                 return self.using(use, server.url)
@@ -205,7 +205,7 @@ class CallContract(PortContract):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
-        """The first call is made alone, because it may determine what the server supports for all later calls."""
+        """The first call is made alone, because it may find out what the server supports."""
         both = asyncio.Barrier(2)
 
         async def together(request: Request) -> Reply:
@@ -267,7 +267,7 @@ class CallContract(PortContract):
 
 
 def child_processes() -> set[int]:
-    """Return the ids of this process's running children. Empty if the system does not list them (outside Linux)."""
+    """Return the IDs of this process's running children. Always empty outside Linux."""
     children: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         try:
@@ -278,7 +278,7 @@ def child_processes() -> set[int]:
 
 
 async def assert_nothing_left(before: set[int]) -> None:
-    """Assert that no other tasks in the loop and no child processes are left, waiting up to `WAIT` seconds."""
+    """Wait up to `WAIT` seconds, and assert that no tasks and child processes are left."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

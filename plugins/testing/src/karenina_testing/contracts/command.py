@@ -1,6 +1,6 @@
-"""The installed `karenina` command, run as users run it, and the contract for every command that a plugin adds to it.
+"""Run the installed command `karenina` as users do, and the contract for commands of plugins.
 
-A command runs in its own process, directory and environment.
+Each command has its own process, directory and environment.
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -30,7 +30,7 @@ _STATE: Final = "state"
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:
-    """How a command ended: its exit code, standard output and standard error."""
+    """How a command ended: its exit code, its output and its error output."""
 
     code: int
     out: str
@@ -38,11 +38,11 @@ class CommandRun:
 
 
 def run_command(folder: Path, *arguments: str | Path, **environment: str) -> CommandRun:
-    """Run `karenina` with these arguments in `folder`. `environment` contains additional environment variables.
+    """Run `karenina` in `folder` with these arguments. `environment` adds environment variables.
 
-    The user's own configuration has no effect: inherited variables that begin with KARENINA_ or PYTEST_ are removed,
-    and the home directory is `folder/state`. Standard input is empty. Raises `LookupError` if the command is not
-    installed, and `subprocess.TimeoutExpired` after `TIMEOUT` seconds.
+    The user's own configuration has no effect: variables that begin with KARENINA_ or PYTEST_ are removed, and the home
+    directory is `folder/state`. Standard input is empty. Raises `LookupError` if the command is not installed, and
+    `subprocess.TimeoutExpired` after `TIMEOUT` seconds.
     """
     state = folder / _STATE
     state.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ def run_command(folder: Path, *arguments: str | Path, **environment: str) -> Com
 
 
 def _find_command() -> str:
-    """Return the path of the `karenina` command. Raises `LookupError` if it is not installed next to this Python."""
+    """Find the command `karenina`. Raises `LookupError` if it is not next to this Python."""
     path = shutil.which("karenina", path=sysconfig.get_path("scripts"))
     if path is None:
         command = install_command("karenina-cli")
@@ -69,7 +69,7 @@ def _find_command() -> str:
 
 
 def _usual_environment() -> Mapping[str, str]:
-    """Return this process's environment without Karenina's and pytest's variables, set up for wide, plain output."""
+    """Return the environment without Karenina's and pytest's variables, for wide, plain output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTEST_"))}
     return {**environment, "COLUMNS": "400", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 
@@ -90,7 +90,7 @@ class CommandContract(PluginContract):
     refused: ClassVar[Mapping[tuple[str, ...], str]]
 
     def call(self, folder: Path, *arguments: str) -> CommandRun:
-        """Run the command with these arguments in `folder`, after adding the files to it, and return how it ended."""
+        """Run the command with these arguments in `folder`, which gets the files first."""
         for name, text in self.files.items():
             (folder / name).write_text(text, "utf-8")
         return run_command(folder, *self.command, *arguments)

@@ -1,4 +1,4 @@
-"""The contracts for benchmark file formats and for other tools' files read by `karenina import`."""
+"""The contracts for benchmark formats, and for formats of other tools for `karenina import`."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -24,7 +24,7 @@ _COMMON: Final = (
     "{}",
     "",
 )
-"""Contents of files from no particular tool, which no format may recognize as its own."""
+"""Files of no particular tool, which no format may take for its own."""
 
 
 class AnyFormat(Protocol):
@@ -44,7 +44,7 @@ class AnyFormat(Protocol):
 
     @property
     def write(self) -> Callable[[Any, Path], Iterable[str | bytes]] | None:
-        """The function that yields the parts of a file for a benchmark, or None if the format cannot be written."""
+        """The function that yields the parts of a file for a benchmark, or None if it cannot be written."""
 
 
 class FormatContract(PluginContract):
@@ -69,14 +69,14 @@ class FormatContract(PluginContract):
         return self.format.suffixes[0]
 
     def read(self, folder: Path, content: str | bytes) -> Any:
-        """Write `content` to a file in `folder` and return the benchmark read from it."""
+        """Write a file to `folder` and read it as a benchmark."""
         folder.mkdir(exist_ok=True)
         file = folder / f"sample{self.file_suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
         return self.format.read(file, lambda _file, _names: True)
 
     def saved(self, benchmark: Any, file: Path) -> bytes:
-        """Return what saving the benchmark to `file` would write, without writing anything."""
+        """Return what saving the benchmark to `file` would write. Nothing is written."""
         assert self.format.write is not None
         pieces = self.format.write(benchmark, file)
         return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
@@ -119,9 +119,9 @@ class FormatContract(PluginContract):
             self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
-        """Return the error in a file with this content: the error raised, otherwise the benchmark's first problem.
+        """Return the error in a file: the one raised, or else the benchmark's first problem.
 
-        Fails if the content is accepted without problems.
+        Fails if there is no problem.
         """
         try:
             benchmark = self.read(folder, content)
@@ -133,7 +133,7 @@ class FormatContract(PluginContract):
 
 
 class AnyRow(Protocol):
-    """The fields of a `karenina_importing.SourceRow` read by the contract."""
+    """What the contract reads of a `karenina_importing.SourceRow`."""
 
     @property
     def place(self) -> str:
@@ -141,7 +141,7 @@ class AnyRow(Protocol):
 
 
 class AnyImportFormat(AnyFormat, Protocol):
-    """The additional fields of a `karenina_importing.ImportFormat` read by the contract."""
+    """What the contract also reads of a `karenina_importing.ImportFormat`."""
 
     @property
     def key(self) -> str:
@@ -153,7 +153,7 @@ class AnyImportFormat(AnyFormat, Protocol):
 
     @property
     def recognizes(self) -> Callable[[Path], bool] | None:
-        """The function that returns whether a file is certainly in this format."""
+        """The function that checks if a file is certainly in this format."""
 
 
 class ImportFormatContract(FormatContract):
@@ -192,7 +192,7 @@ class ImportFormatContract(FormatContract):
         )
 
     def test_an_error_names_the_file_the_place_and_the_cure(self, tmp_path: Path) -> None:
-        """A row that cannot be converted has a place and a reason, and the command adds how to fix it."""
+        """A row that cannot be converted says where and why, and the command says how to fix it."""
         for content, place in self.broken:
             error = self.error(tmp_path, content)
             assert error.file.parent == tmp_path

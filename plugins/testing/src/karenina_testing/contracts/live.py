@@ -1,9 +1,8 @@
-"""Contracts for ports that call a real model at a real endpoint: nothing is scripted, so replies are not known in
-advance.
+"""Contracts for ports that call a real model, whose replies are not known in advance.
 
-No `WireFormat` is needed: set `entry_point` and `interface`, and return the model from `live`. Small models suffice;
-the parser's model must be able to fill in a schema, but no answers have to be correct. Each test makes a few short
-calls. Failing servers (error categories, retries) are covered by the scripted contracts.
+You need no `WireFormat`: set `entry_point` and `interface`, and return the model from `live`. A small model is enough.
+The one for the parser must be able to fill in a schema, but no answer has to be correct. Each test makes a few short
+calls. Failing servers are covered by the scripted contracts.
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -70,13 +69,13 @@ class LiveContract(PortContract):
     moment: ClassVar[float] = 0.3
 
     def live(self, **fields: Any) -> ModelConfig:
-        """Return the model to call. `fields` add to or replace the model's fields."""
+        """Return the model to call. `fields` add to its fields or replace them."""
         raise NotImplementedError(f"{type(self).__name__} must return the model to call")
 
     def secrets(self) -> Sequence[str]:
-        """Return the strings that must not appear in any log or repr. By default, this is the API key.
+        """Return the strings that must not be in any log or repr. By default, this is the API key.
 
-        This method is called while a port is open.
+        It is called while a port is open.
         """
         key = self.live().endpoint_api_key
         return [key.get_secret_value()] if key is not None else []
@@ -90,7 +89,7 @@ class LiveContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """Return the result of `use` with a new port, then close it twice and assert that nothing is left behind.
+        """Pass a new port to `use`, then close it twice and assert that nothing is left behind.
 
         `fields` are passed to `live`.
         """
@@ -252,7 +251,7 @@ class LiveAgentContract(LiveContract):
 
 
 def open_sockets() -> set[str]:
-    """Return this process's open sockets. Empty if the system does not list them (outside Linux)."""
+    """Return the open sockets of this process. Always empty outside Linux."""
     sockets: set[str] = set()
     for entry in Path("/proc/self/fd").glob("*"):
         try:
@@ -265,7 +264,7 @@ def open_sockets() -> set[str]:
 
 
 async def assert_sockets_closed(before: set[str]) -> None:
-    """Assert that only the sockets in `before` are open, waiting up to `WAIT` seconds."""
+    """Wait up to `WAIT` seconds, and assert that only the sockets in `before` are open."""
     for _ in range(int(WAIT / 0.05)):
         if not open_sockets() - before:
             return

@@ -1,7 +1,7 @@
-"""Unusual replies that servers are known to send, and the expected outcome of each.
+"""Unusual replies that servers are known to send, and what should come of them.
 
-`WireFormat.odd_replies` and `WireFormat.odd_forms` contain such replies in a provider's format. The port contracts
-assert for every adapter that it reads them correctly.
+`WireFormat.odd_replies` and `WireFormat.odd_forms` contain such replies in the format of a provider. The contracts
+check that adapters read them correctly.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ C = ErrorCategory
 
 @dataclass(frozen=True)
 class OddReply:
-    """A reply and its expected outcome: a `text` with its `finish_reason`, or an `error`.
+    """A reply and what should come of it: a `text` with its `finish_reason`, or an `error`.
 
-    `words` must occur in the error message, and `notes` must occur in one of the reply's notes. `tokens` contains the
-    input, output, cached, reasoning and cache-write tokens, for errors as well. If it is None, the usage is not
-    checked.
+    The error message must contain `words`, and one of the reply's notes must contain `notes`. `tokens` are the input,
+    output, cached, reasoning and cache-write tokens, also for errors. If it is None, the usage is not checked.
     """
 
     body: Any
@@ -44,7 +43,7 @@ class OddReply:
 
 
 def chat(content: Any = "Oslo.", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
-    """Return a chat completion, using 20 input and 8 output tokens unless `usage` is set. `message` adds fields."""
+    """Make a chat completion. `message` adds fields. Uses 20 input and 8 output tokens by default."""
     choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
     counted = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28} if usage is None else usage
     return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": counted}
@@ -227,7 +226,7 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
 
 
 def messages_reply(content: Any, stop: Any = "end_turn", usage: Any = None) -> dict[str, Any]:
-    """Return a Messages API reply, using 20 input and 8 output tokens unless `usage` is set."""
+    """Make a Messages API reply. Uses 20 input and 8 output tokens by default."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     counted = {"input_tokens": 20, "output_tokens": 8} if usage is None else usage
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}

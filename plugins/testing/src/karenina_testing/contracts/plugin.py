@@ -1,6 +1,6 @@
-"""The contract for every plugin: it is installed, nothing that it offers is rejected, and its settings are marked.
+"""The contract for every plugin: it is installed, all it offers is accepted, and settings are marked.
 
-A mark says whether a benchmark may set a field (`karenina_core.models.settings_models`).
+A mark says if a benchmark may set a field (`karenina_core.models.settings_models`).
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -18,7 +18,7 @@ from karenina_toolkit.package_check.check import check_package
 
 
 class PluginContract:
-    """The contract shared by all plugins.
+    """The contract of all plugins.
 
     `entry_point` is the value of the plugin's entry point, such as `my_package:plugin`.
     """
@@ -31,7 +31,7 @@ class PluginContract:
         return self._found()[0].distribution
 
     def _found(self) -> list[PluginInfo]:
-        """Return the plugins whose entry point has the value `entry_point`. Fails if there are none."""
+        """Return the plugins with this `entry_point`. Fails if there are none."""
         infos = [info for info in Plugins.discover().describe() if info.target == self.entry_point]
         assert infos, f"no entry point has the value {self.entry_point!r}; install the package (pip install -e .)"
         return infos
@@ -46,7 +46,7 @@ class PluginContract:
 
 
 def problems_of_package(entry_point: str) -> list[str]:
-    """Return the problems found by `karenina plugins --check` in the package to which an entry point belongs."""
+    """Return the problems that `karenina plugins --check` finds in the package of an entry point."""
     _, findings = check_package(entry_point.partition(":")[0])
     return [f"{finding.area}: {finding.text}" for finding in findings if finding.state == "problem"]
 
@@ -54,8 +54,8 @@ def problems_of_package(entry_point: str) -> list[str]:
 class SettingsContract:
     """The contract for `allowed_in_files` marks. `models` lists settings models, trait kinds and primitives.
 
-    A field without a mark is restricted, which means that a benchmark that sets it needs the user's trust. The contract
-    asks the author to decide for each field. See `karenina_core.models.settings_models`.
+    A benchmark that sets a field without a mark needs the user's trust. This contract makes you decide for each field.
+    See `karenina_core.models.settings_models`.
     """
 
     models: ClassVar[Sequence[type[BaseModel]]]
@@ -65,7 +65,7 @@ class SettingsContract:
 
 
 def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
-    """Return the fields, as `Model.field`, that do not declare whether a benchmark may set them.
+    """Return the fields, as `Model.field`, that do not say if a benchmark may set them.
 
     A field that no benchmark may set is marked `never`.
     """

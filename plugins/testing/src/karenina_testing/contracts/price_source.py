@@ -37,7 +37,7 @@ class AnyPriceSource(Protocol):
         """The list's edition."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[AnyTariff, str] | None:
-        """Return a model's tariff and the list's own name for the model, or None if the model is not in the list."""
+        """Return the tariff of a model and its name in the list, or None if it is not there."""
 
 
 class PriceSourceContract(PluginContract):
@@ -54,7 +54,7 @@ class PriceSourceContract(PluginContract):
     unknown: ClassVar[Sequence[tuple[str, str | None]]] = (("no-such-model-4711", None),)
 
     def cost(self, model_name: str, served_by: str | None, usage: Usage) -> Decimal:
-        """Return the cost of `usage`, in dollars. Fails if the list does not contain the model."""
+        """Return the cost of `usage` in dollars. Fails if the model is not in the list."""
         listed = self.source.tariff(model_name, served_by)
         assert listed is not None, f"the price list has no price for {model_name!r} (served_by is {served_by!r})"
         picodollars = listed[0].cost(usage)

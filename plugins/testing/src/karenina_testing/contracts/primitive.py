@@ -1,4 +1,4 @@
-"""The contract for every primitive, which compares a field with its ground truth or reads the response."""
+"""The contract for primitives, which compare a field with its truth or read the response."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -14,11 +14,11 @@ from pydantic import BaseModel, ValidationError
 from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 
 STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
-"""Values that a judge might extract even though their type differs from the ground truth's type."""
+"""Values that a judge might extract although their type is not that of the truth."""
 
 
 class AnyPrimitive(Protocol):
-    """The methods of a `karenina_template.templates.Primitive` used by the contract."""
+    """What the contract calls of a `karenina_template.templates.Primitive`."""
 
     reads_trace: ClassVar[bool]
 
@@ -30,7 +30,7 @@ class AnyPrimitive(Protocol):
         """Return whether the value passes: True, False or `Undecided`."""
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> object:
-        """Return the result of `check` for a value extracted from the response."""
+        """Return what `check` returns for a value extracted from the response."""
 
     def score(self, extracted: object, expected: object) -> float:
         """Return the credit, from 0 to 1."""
@@ -157,16 +157,16 @@ class PrimitiveContract(PluginContract):
         assert wrong == []
 
     def _model(self) -> type[BaseModel]:
-        """Return the primitive's class. Fails if it is not a pydantic model."""
+        """Return the class of the primitive. Fails if it is not a pydantic model."""
         kind = type(self.primitive)
         assert issubclass(kind, BaseModel), "derive the primitive from karenina_template.templates.Primitive"
         return kind
 
 
 def _is_undecided(answer: object) -> bool:
-    """Return whether `answer` is an `Undecided` with a reason.
+    """Check if `answer` is an `Undecided` with a reason.
 
-    The class is recognized by its name, because it is not imported here.
+    The class is recognized by name, so that it need not be imported here.
     """
     names = {kind.__name__ for kind in type(answer).__mro__}
     return "Undecided" in names and bool(getattr(answer, "why", ""))

@@ -94,9 +94,9 @@ class LLMContract(CallContract):
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome of an odd reply, limited to what is specified by `odd`.
+    """Return what came of an odd reply, as far as `odd` specifies it.
 
-    A message or note that contains the words required by `odd` is replaced by these words.
+    A message or note with the words in `odd` is replaced by these words.
     """
     usage = outcome.usage if odd.tokens is not None else None
     if isinstance(outcome, PortError):
@@ -112,14 +112,14 @@ def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, .
 
 
 def _expected_text(odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome required by `odd`, in the form returned by `_describe_text`."""
+    """Return what should come of `odd`, as in `_describe_text`."""
     if odd.error is not None:
         return (odd.error, odd.words, odd.usage)
     return (odd.text, odd.finish_reason, odd.reasoning, odd.notes, odd.usage)
 
 
 def _flatten(value: Any) -> list[Any]:
-    """Return all leaf values of a JSON value: strings, numbers, booleans and nulls."""
+    """Return the strings, numbers, booleans and nulls in a JSON value."""
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for inner in value for leaf in _flatten(inner)] if isinstance(value, list) else [value]
@@ -182,9 +182,9 @@ class ParserContract(CallContract):
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome of an odd reply: an error, or JSON with its finish reason.
+    """Return what came of an odd reply: an error, or JSON with its finish reason.
 
-    A finish reason other than `content_filter` is returned as `stop`.
+    Any finish reason but `content_filter` counts as `stop`.
     """
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))
@@ -193,7 +193,7 @@ def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any
 
 
 def _expected_form(odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome required by `odd`, in the form returned by `_describe_form`."""
+    """Return what should come of `odd`, as in `_describe_form`."""
     if odd.error is not None:
         return (odd.error, odd.words)
     return (json.loads(odd.text) if odd.text else "", odd.finish_reason)

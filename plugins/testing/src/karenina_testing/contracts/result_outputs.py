@@ -1,4 +1,4 @@
-"""The contracts for outputs made from results: export formats and report sections. `sample_results` returns results."""
+"""The contracts for export formats and report sections. Use `sample_results` for their results."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -28,7 +28,7 @@ HOSTILE: Final = (
     "=1+1 | </script><b>bold</b> & \"quoted\" 'text', \u202etwisted\u202c \x1b[31mred\x1b[0m \x00 \U0001f9ec\r\n"
     "# a second line; \\ %s {0} ${1}"
 )
-"""Text that tends to break file formats: markup, formulas, control characters, line breaks."""
+"""Text that often breaks file formats: markup, formulas, control characters, line breaks."""
 _RESULTS: Final = "sample.results.jsonl"
 _HEAD: Final = re.compile(r'<script type="text/plain" id="karenina-head">([^<]*)</script>')
 _UNJUDGED: Final = [outcome for outcome in Outcome if not outcome.judged]
@@ -37,21 +37,21 @@ _UNJUDGED: Final = [outcome for outcome in Outcome if not outcome.judged]
 def sample_results(
     outcomes: Sequence[Outcome] = tuple(Outcome), *, model: str = "model", hostile: bool = False
 ) -> list[VerificationResult]:
-    """Return one result for each outcome, for questions `q0`, `q1`, ... `hostile` appends `HOSTILE` to most strings.
+    """Return one result for each outcome, for the questions `q0`, `q1`, ...
 
-    `model` is the id and name of the answering model.
+    `model` is the ID and name of the answering model. `hostile` adds `HOSTILE` to most strings.
     """
     return [_result(number, outcome, model, HOSTILE if hostile else "") for number, outcome in enumerate(outcomes)]
 
 
 def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
-    """Write the results to `file`, one JSON object per line, and return `file`."""
+    """Write the results to `file` as JSON lines, and return `file`."""
     file.write_text("".join(result.model_dump_json() + "\n" for result in results), "utf-8")
     return file
 
 
 def _result(number: int, outcome: Outcome, model: str, more: str) -> VerificationResult:
-    """Return a result with this outcome for question number `number`. `more` is appended to most strings."""
+    """Make a result with this outcome. `more` is added to most strings."""
     identity = ModelIdentity(interface="manual", model_name=model)
     values = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
     return VerificationResult(
@@ -94,7 +94,7 @@ def _result(number: int, outcome: Outcome, model: str, more: str) -> Verificatio
 
 
 class AnyExporter(Protocol):
-    """The fields of a `karenina_report.exports.exporter.Exporter` read by the contract."""
+    """What the contract reads of a `karenina_report.exports.exporter.Exporter`."""
 
     @property
     def name(self) -> str:
@@ -110,7 +110,7 @@ class AnyExporter(Protocol):
 
     @property
     def is_binary(self) -> bool:
-        """Whether the export is binary, so that it cannot be shown in a terminal."""
+        """True if the export is binary and cannot be shown in a terminal."""
 
     @property
     def takes_table(self) -> bool:
@@ -118,7 +118,7 @@ class AnyExporter(Protocol):
 
     @property
     def read(self) -> Any:
-        """The function that reads results back, or None if the format does not support this."""
+        """The function that reads results back, or None if the format has none."""
 
 
 class ExporterContract(PluginContract):
@@ -138,12 +138,12 @@ class ExporterContract(PluginContract):
         return {id for id in ids if id in text}
 
     def export(self, folder: Path, results: Iterable[VerificationResult], *options: str | Path) -> CommandRun:
-        """Export the results and return how the command ended. It prints the export unless `options` name a file."""
+        """Export the results. They are printed unless `options` name a file."""
         write_results(folder / _RESULTS, results)
         return run_command(folder, "export", _RESULTS, "--format", self.exporter.name, *options)
 
     def exported(self, folder: Path, results: Iterable[VerificationResult], *options: str) -> bytes:
-        """Export the results to a file and return the file's contents. Fails if the command does."""
+        """Export the results to a file, and return what is in it. Fails if the command does."""
         output = folder / f"exported{self._suffix}"
         done = self.export(folder, results, "-o", output, *options)
         assert done.code == 0, done.err
@@ -151,7 +151,7 @@ class ExporterContract(PluginContract):
 
     @property
     def _suffix(self) -> str:
-        """The suffix of exported files, or `.export` if the format has none."""
+        """The suffix of exported files, which is `.export` if the format has none."""
         return self.exporter.suffixes[0] if self.exporter.suffixes else ".export"
 
     def test_it_has_a_name_a_summary_and_suffixes(self) -> None:
@@ -219,19 +219,19 @@ class ReportSectionContract(PluginContract):
     sections: ClassVar[Sequence[str]]
 
     def results(self) -> list[VerificationResult]:
-        """Return results for which the report must contain the sections."""
+        """Return results whose report must contain the sections."""
         return sample_results()
 
     def report(self, folder: Path, *runs: Sequence[VerificationResult]) -> CommandRun:
-        """Run `karenina report` on these runs and return how it ended. The report is `report.html`."""
+        """Run `karenina report` on these runs. The report is `report.html`."""
         files = [write_results(folder / f"run{number}.results.jsonl", run) for number, run in enumerate(runs)]
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections in a report on these runs, keyed by id, as JSON-compatible dicts.
+        """Return the plugin's sections in a report on these runs by ID, as JSON-compatible dicts.
 
-        Each section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section was
-        left out.
+        A section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section is
+        missing.
         """
         done = self.report(folder, *runs)
         assert done.code == 0, done.err

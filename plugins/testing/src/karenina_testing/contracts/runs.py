@@ -1,4 +1,4 @@
-"""The contracts for plugins that take part in runs (observers, executors and panels). They run a small benchmark."""
+"""The contracts for plugins that take part in runs: observers, executors and panels."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -32,17 +32,17 @@ JOURNAL: Final = "sample.journal"
 _TIME_IS_OVER: Final = 124
 _RUN_TIMEOUT: Final = 3.0
 _LATENCY: Final = 60.0
-"""Seconds before each reply. A run that is stopped must not wait for the reply."""
+"""The seconds before each reply, for which a stopped run must not wait."""
 Opinion = Callable[[int, str], str | None]
-"""A function that takes a judge's number and a question id and returns the gene that the judge extracts.
+"""A function of a judge's number and a question ID that returns the gene for the judge to extract.
 
-None makes the judge's call fail.
+None makes the call of the judge fail.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRun:
-    """How a run ended: its exit code, its results, and what it wrote to standard error."""
+    """How a run ended: its exit code, its results and its error output."""
 
     code: int
     results: list[VerificationResult]
@@ -55,16 +55,16 @@ class SampleRun:
 
 
 class RunContract(PluginContract):
-    """The contract for a plugin that takes part in runs. `settings` is a configuration, as in a configuration file."""
+    """The contract for plugins that take part in runs. `settings` is a configuration, as in a file."""
 
     settings: ClassVar[Mapping[str, Any]] = {}
 
     def run(self, folder: Path, *options: str, judged: bool = False, **settings: Any) -> SampleRun:
-        """Run `karenina run` on the questions in `GENES` and return how it ended.
+        """Run `karenina run` on the questions in `GENES`.
 
-        The answers are recorded unless `options` select a model (`--answering`); the last recorded answer is wrong.
-        With `judged`, a judge fills in the templates. Otherwise, no judge is needed, because the answers are searched
-        for the gene. `settings` is the run's configuration.
+        Answers are recorded, the last one wrong, unless `options` select a model (`--answering`). With `judged`, a
+        judge fills in the templates. Without it, the answers are searched for the gene. The configuration is
+        `settings`.
         """
         questions = [
             {"id": id, "question": f"Which gene is the target of {id}?", "answer": {"gene": _field(gene, judged)}}
@@ -82,7 +82,7 @@ class RunContract(PluginContract):
 
 
 def _field(gene: str, judged: bool) -> dict[str, object]:
-    """Return the declaration of a field that a judge fills in or, without `judged`, that is a search for the gene."""
+    """Declare a field that a judge fills in or, without `judged`, that searches for the gene."""
     if judged:
         return {"description": "The gene that the response names", "ground_truth": gene}
     primitive = {"type": "TraceContains", "substring": gene}
@@ -90,30 +90,30 @@ def _field(gene: str, judged: bool) -> dict[str, object]:
 
 
 def read_results(file: Path) -> list[VerificationResult]:
-    """Return the results in a file from a run with `--full`, or an empty list if the file does not exist."""
+    """Read the results of a run with `--full`. Without the file, there are none."""
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     return [VerificationResult.model_validate_json(line) for line in lines if line.startswith('{"metadata"')]
 
 
 class ObserverContract(RunContract):
-    """The contract for the observers that a plugin offers under `settings` (hook `karenina_observers`).
+    """The contract for the observers that a plugin returns for `settings` (hook `karenina_observers`).
 
-    Override `observed` to return what the observers left in a run's folder, such as the text of a file.
+    Override `observed` to return what they left in the folder of a run, such as the text of a file.
     """
 
     def observed(self, folder: Path) -> object:
-        """Return what the observers left in a run's folder, or None if they left nothing."""
+        """Return what the observers left in the folder of a run, or None."""
         raise NotImplementedError
 
     def observers(self, **settings: Any) -> Sequence[object]:
-        """Return the observers that the plugin offers with this configuration."""
+        """Return the observers of the plugin for this configuration."""
         offered: Sequence[object] = resolve_name(self.entry_point).karenina_observers(
             config=VerificationConfig(**settings)
         )
         return offered
 
     def observed_run(self, folder: Path) -> SampleRun:
-        """Run the sample benchmark with `settings` and return how it ended. Fails if an observer does."""
+        """Run the sample benchmark with `settings`. Fails if an observer does."""
         run = self.run(folder, **self.settings)
         assert "an observer of" not in run.err, run.err
         assert "the observers of" not in run.err, run.err
@@ -146,7 +146,7 @@ class ObserverContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_results_of_the_journal_are_no_error(self, tmp_path: Path) -> None:
-        """For an item whose result is already stored, observers see the end but not the start."""
+        """If a result is already stored, observers see the end of its item but not the start."""
         first, second = self.observed_run(tmp_path), self.observed_run(tmp_path)
         assert first.by_item == second.by_item
 
@@ -158,7 +158,7 @@ class ObserverContract(RunContract):
 
 
 class AnyExecutor(Protocol):
-    """The fields of a `karenina_engine.run.executor.Executor` read by the contract."""
+    """What the contract reads of a `karenina_engine.run.executor.Executor`."""
 
     name: ClassVar[str]
     """The value of the `executor` setting that selects it."""
@@ -169,12 +169,12 @@ class AnyExecutor(Protocol):
 
 
 class ExecutorContract(RunContract):
-    """The contract for an executor. Set `executor`, and in `settings`, any configuration that it needs."""
+    """The contract for an executor. Set `executor`, and `settings` if it needs any."""
 
     executor: ClassVar[AnyExecutor]
 
     def executed(self, folder: Path, *options: str, **settings: Any) -> SampleRun:
-        """Run the sample benchmark with the executor and return how the run ended."""
+        """Run the sample benchmark with the executor."""
         return self.run(folder, *options, **{**self.settings, "executor": self.executor.name, **settings})
 
     def test_it_has_a_name_and_a_description(self) -> None:
@@ -199,7 +199,7 @@ class ExecutorContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_stored_results_are_kept(self, tmp_path: Path) -> None:
-        """A run that continues an earlier run's journal runs only the items missing from the journal."""
+        """A run that continues a journal runs only the items that are missing from it."""
         first = self.executed(tmp_path)
         again = self.executed(tmp_path, replicate_count=2)
         timestamps = {result.item: result.metadata.timestamp for result in again.results}
@@ -234,13 +234,13 @@ class ExecutorContract(RunContract):
 
 
 class PanelContract(RunContract):
-    """The contract for a panel of judges. `settings` turns on the panel, and `judges` is the number of judges."""
+    """The contract for a panel of judges. `settings` turns it on, and `judges` is their number."""
 
     judges: ClassVar[int] = 3
 
     @contextmanager
     def served(self, opinion: Opinion) -> Iterator[tuple[ScriptedServer, list[str]]]:
-        """Run a server with the judges inside the block, and yield it with the command options that select them."""
+        """Run a server with the judges in the block, and yield it with the options that select them."""
 
         def reply(request: Request) -> Any:
             judge = int(request.fields["model"].rpartition("-")[2])
@@ -253,7 +253,7 @@ class PanelContract(RunContract):
             yield server, [word for name in names for word in ("--judge", name)]
 
     def evaluated(self, folder: Path, opinion: Opinion, *, panel: bool = True) -> tuple[SampleRun, int]:
-        """Return how a run ended and how many calls it made. With `panel=False`, `settings` is not used."""
+        """Run the benchmark. Also returns the number of calls. Without `panel`, `settings` is not used."""
         with self.served(opinion) as (server, judges):
             run = self.run(folder, *judges, judged=True, **(self.settings if panel else {}))
         return run, len(server.log)
@@ -306,5 +306,5 @@ class PanelContract(RunContract):
 
 
 def _right(_judge: int, question: str) -> str:
-    """Return the correct answer to a question, regardless of the judge."""
+    """Return the correct answer to a question, whoever judges."""
     return GENES[question]

@@ -1,6 +1,6 @@
-"""The contracts for stages, answer checks (`CheckStage`) and stages that fill in templates (slot 7).
+"""The contracts for stages, for answer checks (`CheckStage`), and for stages that fill templates.
 
-Every stage must keep to its declarations, must not show models the ground truth, and must survive failing models.
+Stages must do what they declare, must not show the ground truth to models, and must survive failing models.
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -72,23 +72,23 @@ class StageContract(PluginContract):
 
     @property
     def slot(self) -> Slot | None:
-        """The slot for which the installed plugin offers the stage, or the class's `for_slot` if no plugin offers it.
+        """The slot of the installed stage, or the class's `for_slot` if no plugin offers it.
 
-        None means that the stage has no slot and its position depends on its relations to other stages.
+        None means that its position depends on its relations to other stages.
         """
         offered = [stage.slot for stage in registered_stages(active_plugins()) if stage.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
 
     def models(self) -> ScriptedModels:
-        """Return the models called by the stage. They record every request."""
+        """Return the models for the stage to call. They record every request."""
         return ScriptedModels(fill=self.fill, say=self.say, act=self.act)
 
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone, then its clean-up, and return the run.
+        """Run the stage alone, and then its clean-up.
 
-        `artifacts` replace the sample's artifacts, and `settings` are added to the contract's settings.
+        `artifacts` replace those of the sample, and `settings` are added to those of the contract.
         """
 
         async def run() -> StageRun:
@@ -111,7 +111,7 @@ class StageContract(PluginContract):
         assert why_refused(self.stage) is None
 
     def test_it_keeps_its_declarations(self) -> None:
-        """The stage reads and sets only what it declares, and sets everything that it declares to produce."""
+        """The stage reads and sets only what it declares, and sets all that it declares to produce."""
         run = self.run()
         assert (run.record.status, run.record.reason, run.record.error) == ("ran", None, None)
         missing = [key.name for key in self.stage.produces if not run.state.has(key.name)]
@@ -181,7 +181,7 @@ class StageContract(PluginContract):
 def failing_models(failure: str) -> ScriptedModels:
     """Return models whose calls all fail.
 
-    `failure` is `no server`, `no reply` (an empty string), or any other string to be used as a reply that is not JSON.
+    `failure` is `no server`, `no reply` (an empty string), or any other string as a reply that is not JSON.
     """
 
     def fail(*_: object) -> Any:
@@ -235,7 +235,7 @@ class CheckContract(StageContract):
             assert (run.error, performed, detected, override) == (None, False, None, False)
 
     def findings(self, run: StageRun) -> tuple[object, ...]:
-        """Return the values of the check's four artifacts: performed, detected, override applied, reasoning."""
+        """Return the four artifacts of the check: performed, detected, override applied, reasoning."""
         return tuple(run.artifact(key) for key in self.stage.check_keys())
 
 
@@ -273,7 +273,7 @@ class ParseStageContract(StageContract):
 
     @property
     def truths(self) -> list[str]:  # type: ignore[override]
-        """The template's ground truths as strings, one for each element of a list, without booleans and None."""
+        """The truths of the template as strings, with the elements of lists, without booleans and None."""
         parts = [part for value in self.template.expected().values() for part in _parts(value)]
         return [str(value) for value in parts if value is not None and not isinstance(value, bool)]
 
@@ -311,5 +311,5 @@ class ParseStageContract(StageContract):
 
 
 def _parts(value: object) -> Iterable[object]:
-    """Return the elements of a list, or any other value as a single element."""
+    """Return the elements of a list, or any other value as the only one."""
     return value if isinstance(value, list) else [value]

@@ -28,7 +28,7 @@ SCORES = ArtifactKey("contract.scores", list)
 
 
 class AnyScore(Protocol):
-    """The fields of a `karenina_rubric.evaluators.TraitScore` read by the contract."""
+    """What the contract reads of a `karenina_rubric.evaluators.TraitScore`."""
 
     @property
     def trait(self) -> str:
@@ -93,7 +93,7 @@ class TraitContract(PluginContract):
         return "an answer"
 
     def evaluate(self, text: str, *traits: RubricTrait, models: ScriptedModels | None = None) -> list[AnyScore]:
-        """Return the scores of the answer `text` for the `traits` (default: the sample trait).
+        """Score the answer `text` on the `traits`, by default on the sample trait.
 
         Raises `RuntimeError` if the evaluation failed as a whole, or if the evaluator does not claim these traits or
         claims a trait of another kind.

@@ -1,6 +1,6 @@
-"""The wire format of a provider's server, which the author of an adapter defines once for all contracts.
+"""How a provider's server writes requests and replies, defined once for all contracts.
 
-`ChatCompletions` and `MessagesAPI` are the wire formats of OpenAI's and Anthropic's interfaces.
+`ChatCompletions` and `MessagesAPI` are for servers with OpenAI's and Anthropic's interfaces.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 KEY: Final = "sk-contract-4711-never-to-be-shown"
-"""The API key of every model in the contracts. It must never be shown."""
+"""The API key of every model in the contracts, which must never be shown."""
 
 
 class WireFormat:
@@ -69,30 +69,30 @@ class WireFormat:
         raise NotImplementedError(f"{type(self).__name__} must define how its server replies")
 
     def read(self, request: Request) -> Sequence[Message]:
-        """Return the messages in `request`. Their `is_error`, `tool_name` and `reasoning` may be left out."""
+        """Read the messages in `request`. Their `is_error`, `tool_name` and `reasoning` may be left out."""
         raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the body of a reply with the JSON `text`, in the structured mode used by `request`.
+        """Return the body of a reply with the JSON `text`, in the structured mode of the request.
 
-        By default, the JSON is the reply's text.
+        By default, the JSON is the text of the reply.
         """
         return self.reply(Message.assistant(text), self.usage, "stop")
 
     def error(self, status: int, message: str) -> Any:
-        """Return the body of an error reply with this status (400 or higher)."""
+        """Return the body of an error with this status, which is at least 400."""
         return {"type": "error", "error": {"type": "scripted_error", "message": message}}
 
     def is_call(self, request: Request) -> bool:
-        """Return whether `request` is a model call, as opposed to, for example, a health check."""
+        """Return True if `request` is a call of the model, and not a health check or the like."""
         return request.method == "POST"
 
     def reading(self, file: Path, id: str) -> ToolCall:
-        """Return the tool call that an agent uses to read `file` in its workspace. The file need not exist."""
+        """Return the call with which an agent reads `file` in its workspace. The file need not exist."""
         return ToolCall(id, "read_file", {"path": file.name})
 
     def model(self, url: str, **fields: Any) -> ModelConfig:
-        """Return a model whose server is at `url`. `fields` replace or add to the model's fields."""
+        """Return a model with its server at `url`. `fields` add to its fields or replace them."""
         values = {"endpoint_base_url": url + self.base_path, "endpoint_api_key": KEY, **self.fields, **fields}
         return ModelConfig(id="contract", interface=self.interface, model_name="contract-model", **values)
 
@@ -105,44 +105,44 @@ class WireFormat:
 
     @contextmanager
     def server(self, *answers: One) -> Iterator[ScriptedServer]:
-        """Run a server inside the block. It sends the answers in order and then repeats the last one."""
+        """Run a server in the block. It sends the answers in order, and repeats the last one."""
         with ScriptedServer(Side(answers), is_call=self.is_call, item_of=lambda _: "") as running:
             yield running
 
     def failing(self, status: int, message: str = "the server is scripted to fail", **headers: str) -> Reply:
-        """Return an error reply with this status. `_` in header names is replaced by `-`."""
+        """Make an error reply with this status. `_` in the names of headers is replaced by `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Reply(self.error(status, message), status, named)
 
     def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
-        """Return a successful reply with `text` and tool calls.
+        """Make a successful reply with `text` and tool calls.
 
-        The default `finish_reason` is `tool_calls` if there are calls, otherwise `stop`.
+        The default `finish_reason` is `tool_calls` if there are any, otherwise `stop`.
         """
         reason: FinishReason = finish_reason or ("tool_calls" if calls else "stop")
         return Reply(self.reply(Message.assistant(text, calls), self.usage, reason))
 
     def filling(self, text: str) -> Callable[[Request], Reply]:
-        """Return a function that replies successfully to a parser port's request, with the JSON `text`."""
+        """Make a function that replies to a parser's request with the JSON `text`."""
         return lambda request: Reply(self.filled(request, text))
 
 
 class PortContract(WireFormat):
-    """Base class of the contracts for a single port, whose name in `AdapterSpec` is `port_name`."""
+    """Base class of the contracts for a port, which `AdapterSpec` calls `port_name`."""
 
     port_name: ClassVar[Literal["llm", "parser", "agent"]]
 
     def make(self, model: ModelConfig) -> Any:
-        """Return a new port for `model`. Fails if the adapter has no port of this kind."""
+        """Create a port for `model`. Fails if the adapter has none of this kind."""
         factory = getattr(self.spec, self.port_name)
         assert factory is not None, f"the {self.interface!r} interface has no {self.port_name} port"
         return factory(model)
 
 
 class ChatCompletions(WireFormat):
-    """A chat completions server. Set `entry_point` and `interface`, and override anything that differs in your adapter.
+    """A server for chat completions. Set `entry_point` and `interface`, and override what differs.
 
-    A parser that forces the use of a tool gets a reply with a call to that tool.
+    If a parser forces the use of a tool, the reply is a call of that tool.
     """
 
     odd_replies: ClassVar[Mapping[str, OddReply]] = CHAT_REPLIES
@@ -157,7 +157,7 @@ class ChatCompletions(WireFormat):
         return [read_message(message) for message in request.body["messages"]]
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the JSON as the arguments of the tool that `request` forces, or as text if there is none."""
+        """Return the JSON as the arguments of the tool that `request` forces, or else as text."""
         choice = request.body.get("tool_choice")
         if not isinstance(choice, dict):
             return super().filled(request, text)
@@ -167,15 +167,15 @@ class ChatCompletions(WireFormat):
         return body
 
     def error(self, status: int, message: str) -> Any:
-        """Return an error in the API's format, which does not depend on `status`."""
+        """Return an error in the API's format, whatever the status."""
         return completion_error(message)
 
 
 class MessagesAPI(WireFormat):
-    """A Messages API server. Set `entry_point` and `interface`, and override anything that differs in your adapter.
+    """A server for the Messages API. Set `entry_point` and `interface`, and override what differs.
 
-    Part of the input is reported as written to the cache, and part as read from the cache; both count as input. A
-    parser that forces the use of a tool gets a reply with a call to that tool.
+    Part of the input is written to the cache and part is read from it. Both count as input. If a parser forces the use
+    of a tool, the reply is a call of that tool.
     """
 
     base_path: ClassVar[str] = ""
@@ -197,7 +197,7 @@ class MessagesAPI(WireFormat):
         return [*([Message.system(text)] if text else ()), *anthropic.read(request.body["messages"])]
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the JSON as the input of the tool that `request` forces, or as text if there is none."""
+        """Return the JSON as the input of the tool that `request` forces, or else as text."""
         choice = request.body.get("tool_choice") or {}
         if choice.get("type") != "tool":
             return super().filled(request, text)
@@ -205,5 +205,5 @@ class MessagesAPI(WireFormat):
         return message_of(Say("", (call,), usage=self.usage))
 
     def error(self, status: int, message: str) -> Any:
-        """Return an error in the API's format, with the API's error type for `status`."""
+        """Return an error in the API's format, with the type for `status`."""
         return message_error(status, message)

@@ -27,9 +27,9 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Return each item's replies from JSON lines, keyed by side (`answer` and `judge`) and item.
+    """Read the replies from JSON lines, by side (`answer` and `judge`) and item.
 
-    A line without a side counts for both. Raises `ValueError`, with the line number, if a line is malformed.
+    A line without a side is for both. Raises `ValueError`, with the line number, if one is malformed.
     """
     sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
     for number, line in enumerate(text.splitlines(), 1):
@@ -45,8 +45,7 @@ def read_script(text: str) -> dict[str, dict[str, list[One]]]:
 
 
 def _read_line(case: Any) -> tuple[str, str | None, One]:
-    """Return a line's item, its side (`answer`, `judge`, or None for both), and what to send (None for the default
-    reply).
+    """Read the item, the side (None for both), and what to send (None for the default reply).
 
     The item is the value of `item`, `question` or `case`. A `fault` takes precedence over `text`, and `text` over a
     literal reply. Raises `TypeError` if the line is not a JSON object, and `ValueError` if the side or fault is unknown
@@ -68,7 +67,7 @@ def _read_line(case: Any) -> tuple[str, str | None, One]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a server until it is stopped, printing its URL once it listens. Exits with status 2 for invalid arguments."""
+    """Run a server until it is stopped, and print its URL. Exits with 2 for invalid arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m karenina_testing.server",
         description=__doc__,

@@ -1,4 +1,4 @@
-"""A connection to the scripted server, which parses requests from bytes and writes replies as bytes."""
+"""Parse requests to the scripted server from bytes, and write replies as bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNOREC
 _CLOSE: Final = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
 _EXPECT: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 _RESET: Final = struct.pack("ii", 1, 0)
-"""`SO_LINGER` with a time of 0: closing the socket resets the connection."""
+"""`SO_LINGER` with a time of 0, so that closing the socket resets the connection."""
 
 
 class Owner(Protocol):
@@ -31,17 +31,17 @@ class Owner(Protocol):
         """Count a closed connection."""
 
     def reply_to(self, request: Request) -> tuple[Any, Reply | Awaitable[Reply]]:
-        """Return a note to pass to `sent`, and the reply to the request."""
+        """Return the reply to the request, and a note to pass to `sent`."""
 
     def failed(self, problem: BaseException) -> None:
-        """Record an exception raised by a function in the script, or the reason why a reply could not be sent."""
+        """Record an exception in a function of the script, or why a reply could not be sent."""
 
     def sent(self, note: Any, whole: bool) -> None:
-        """Record whether the whole reply was sent while the client was still connected."""
+        """Record if the whole reply was sent while the client was still connected."""
 
 
 class Connection(asyncio.Protocol):
-    """A connection that serves its requests in order. It keeps reading while it replies, to notice a disconnect."""
+    """A connection that serves requests in order. It keeps reading, to notice when the client leaves."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._number = self._owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop any reply in progress and report the end of the connection to the owner."""
+        """Stop any reply in progress and tell the owner."""
         self._gone.set()
         self._writable.set()
         self._owner.closed(self)
@@ -89,9 +89,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _serve_or_refuse(self) -> None:
-        """Serve the complete requests. Refuse a malformed one with status 400 and close the connection.
+        """Serve the complete requests. A malformed one gets status 400 and closes the connection.
 
-        Any other exception is reported to the owner and also closes the connection.
+        Other exceptions are passed to the owner, and close the connection too.
         """
         try:
             self._serve()
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _serve(self) -> None:
-        """Serve the complete requests in order, stopping at a reply that takes time.
+        """Serve the complete requests in order, up to a reply that takes time.
 
         Raises `MalformedRequest` if a request cannot be read.
         """
@@ -124,9 +124,9 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Remove the next request from the received data and return it, or return None if it is incomplete.
+        """Take the next request from the data, or return None if it is incomplete.
 
-        Sends `100 Continue` if the client waits for it. Raises `MalformedRequest` if the request is not HTTP.
+        Sends `100 Continue` if the client waits for it. Raises `MalformedRequest` if this is not HTTP.
         """
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
@@ -155,9 +155,7 @@ class Connection(asyncio.Protocol):
         return Request(method, target.rpartition(" ")[0] or target, head, body, self._number)
 
     def _write(self, reply: Reply, request: Request, leaves: bool) -> None:
-        """Send a reply that is ready, then end or keep the connection. `leaves` says whether the client asked to close
-        it.
-        """
+        """Send a reply that is ready. `leaves` is True if the client asked to close the connection."""
         if reply.raw is not None:
             self._transport.write(reply.raw)
         else:
@@ -169,9 +167,7 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
-        """Close, reset or keep the connection, depending on `reply.end`. A connection to be kept is closed if the
-        client `leaves`, which means that it asked for this.
-        """
+        """Close, reset or keep the connection, depending on `reply.end` and whether the client `leaves`."""
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
@@ -204,7 +200,7 @@ class Connection(asyncio.Protocol):
             self._serve_or_refuse()
 
     async def _stream(self, reply: Reply) -> bool:
-        """Send a stream in chunks. Return whether it was sent while the client was still connected."""
+        """Send a stream in chunks. Returns True if the client was there until the end."""
         chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
         pieces = reply.pieces()
         if reply.cut is not None:
@@ -248,9 +244,9 @@ _MANY: Final = 64
 
 
 def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the body of a chunked request and the bytes after it, or None if the body is incomplete.
+    """Return the body of a chunked request and the bytes after it, or None if it is incomplete.
 
-    Raises `MalformedRequest` if a chunk's length is not a number.
+    Raises `MalformedRequest` if the length of a chunk is not a number.
     """
     parts: list[bytes] = []
     while True:
@@ -267,7 +263,7 @@ def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes, system: int) -> int:
-    """Parse a number with the base `system`. Raises `MalformedRequest` if the text does not match `pattern`."""
+    """Parse a number with the base `system`. Raises `MalformedRequest` unless it matches `pattern`."""
     if not pattern.fullmatch(text):
         raise MalformedRequest("the length of the body is not a valid number")
     return int(text, system)

@@ -16,14 +16,14 @@ _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class MalformedRequest(ValueError):
-    """Raised when a request cannot be read. The reply has status 400."""
+    """Raised when a request cannot be read. The reply has the status 400."""
 
 
 @dataclass(eq=False)
 class Request:
-    """One request as received. `path` includes the query; `connection` is the number of the connection, starting at 1.
+    """A request as received. `path` includes the query, and connections are counted from 1.
 
-    Secrets in the headers and query are not masked here, but only in the log's output.
+    Secrets in headers and the query are hidden only in the output of the log.
     """
 
     method: str
@@ -34,7 +34,7 @@ class Request:
 
     @cached_property
     def headers(self) -> Mapping[str, str]:
-        """The headers, with names in lower case. Of several headers with the same name, only the last is included."""
+        """The headers, in lower case. If several have the same name, this is the last."""
         lines = (line.partition(":") for line in self.head.decode("latin-1").split("\r\n")[1:])
         return {name.lower(): value.strip() for name, _, value in lines}
 
@@ -45,19 +45,19 @@ class Request:
 
     @cached_property
     def body(self) -> Any:
-        """The body, parsed as JSON. Raises `ValueError` if the body is not JSON."""
+        """The body as JSON. Raises `ValueError` if it is not JSON."""
         return json.loads(self.data)
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The body as a JSON object, or an empty one if the body is anything else."""
+        """The body as a JSON object, which is empty if the body is anything else."""
         try:
             return self.body if isinstance(self.body, dict) else {}
         except ValueError:
             return {}
 
     def check(self) -> None:
-        """Raise `MalformedRequest` if the body is too deeply nested to be parsed. Accept a body that is not JSON."""
+        """Raise `MalformedRequest` if the body is nested too deeply. It need not be JSON."""
         try:
             len(self.texts)
         except RecursionError:
@@ -65,18 +65,18 @@ class Request:
 
     @property
     def whole(self) -> str:
-        """Everything sent by the client: request line, headers and body."""
+        """All that the client sent: request line, headers and body."""
         lines = [f"{self.method} {self.path}", *(f"{name}: {value}" for name, value in self.headers.items())]
         return "\n".join([*lines, "", self.text])
 
     @property
     def speaks_messages(self) -> bool:
-        """Whether this is a request to Anthropic's Messages API. Any other is treated as a chat completions request."""
+        """True for requests to the Messages API. All others count as chat completions."""
         return self.path.partition("?")[0].endswith("/messages")
 
     @cached_property
     def texts(self) -> Sequence[tuple[str, str]]:
-        """The role and text of each message. A Messages API system prompt comes first."""
+        """The role and text of each message. The system prompt of a Messages API request comes first."""
         fields = self.fields
         system = [("system", _text(fields["system"]))] if fields.get("system") else []
         messages = fields.get("messages")
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def asks_for_json(self) -> bool:
-        """Whether the request asks for JSON by means of a response format, an output format or a forced tool."""
+        """True if the request asks for JSON, by a response format, an output format or a forced tool."""
         fields = self.fields
         choice = fields.get("tool_choice")
         forced = isinstance(choice, dict) and choice.get("type") in ("function", "tool")
@@ -96,13 +96,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """What the model says. The server sends this in the request's API format, streamed if the request asks for
-    streaming.
+    """What the model says, sent in the API format of the request and streamed if it asks for that.
 
-    If the request forces a tool, as a judge's may, text that is a JSON object becomes the arguments of a tool call.
+    If the request forces a tool, as a judge's may, text that is a JSON object becomes the arguments of a call.
 
     `usage` defaults to one token for every four characters. `finish` is one of the core's finish reasons or a
-    provider's own word, and defaults to `stop` or `tool_calls`. `logprobs` is sent unchanged, but only with chat
+    provider's own word, by default `stop` or `tool_calls`. `logprobs` is sent unchanged, but only with chat
     completions.
     """
 
@@ -147,9 +146,9 @@ class Reply:
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
-        """Return the literal reply described by a test case: `status` and `body`, or `stream` (events) and `done`.
+        """Make the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`.
 
-        `headers`, `delay`, `cut` and `end` are fields of the reply; `raw` is text, and `case` becomes the name. Other
+        `headers`, `delay`, `cut` and `end` are fields of the reply, `raw` is text, and `case` becomes the name. Other
         keys are ignored.
         """
         fields = {
@@ -169,7 +168,7 @@ class Reply:
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode("utf-8", "surrogatepass")
 
     def start(self, length: int | None) -> bytes:
-        """Return the status line and headers for a body of `length` bytes, or for a chunked stream (None)."""
+        """Return the status line and headers, for `length` bytes or a chunked stream (None)."""
         kind = "application/json" if self.chunks is None else "text/event-stream; charset=utf-8"
         framing = ("Transfer-Encoding", "chunked") if length is None else ("Content-Length", str(length))
         named = {name.lower() for name in self.headers} if self.headers else ()
@@ -181,7 +180,7 @@ class Reply:
         return f"HTTP/1.1 {self.status} {phrase}\r\n{''.join([*usual, *own])}\r\n".encode("utf-8", "surrogateescape")
 
     def pieces(self) -> Iterable[bytes | float]:
-        """Yield the pieces of the stream as bytes, and pauses in seconds as numbers."""
+        """Yield the stream: its pieces as bytes, and its pauses as numbers of seconds."""
         for chunk in self.chunks or ():
             if isinstance(chunk, (bytes, int, float)):
                 yield chunk
@@ -197,13 +196,13 @@ DONE: Final = b"data: [DONE]\n\n"
 
 
 def event(data: Any, name: str = "") -> bytes:
-    """Return a server-sent event with `data` as JSON. It has no `event` line if there is no `name`."""
+    """Format a server-sent event with `data` as JSON. Without `name`, it has no `event` line."""
     line = f"event: {name}\n" if name else ""
     return f"{line}data: {json.dumps(data)}\n\n".encode()
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message's content, with a line break between parts, or "" for content without text."""
+    """Return the text of a message's content, with line breaks between parts. It may be empty."""
     if isinstance(content, list):
         return "\n".join(_text(part) for part in content)
     if isinstance(content, dict):

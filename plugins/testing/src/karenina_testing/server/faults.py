@@ -1,4 +1,4 @@
-"""Server and network faults, each of which turns a good reply into a bad one."""
+"""Faults of servers and networks, which turn good replies into bad ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK: Final = 2**16
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault. `change` takes a request and its good reply and returns the bad reply; `name` is used in the log."""
+    """A fault called `name`. `change` turns a request's good reply into a bad one."""
 
     name: str
     change: Callable[[Request, Reply], Reply]
@@ -27,13 +27,13 @@ class Fault:
         return self.name
 
     def __call__(self, request: Request, good: Reply) -> Reply:
-        """Return the bad reply, with the fault's name, or the good one if the fault does not apply."""
+        """Return the bad reply with the name of the fault, or the good one if it does not apply."""
         bad = self.change(request, good)
         return good if bad is good else replace(bad, name=self.name)
 
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
-    """Return a fault that replies with a status. The default `body` is an error in the request's API format.
+    """Reply with a status. The default `body` is an error in the API format of the request.
 
     `retry_after` is the value of the header `Retry-After`. `_` in the names of other `headers` is replaced by `-`.
     """
@@ -48,7 +48,7 @@ def status(code: int, retry_after: float | str | None = None, body: Any = None, 
 
 
 def error_in_body(code: int = 500) -> Fault:
-    """Return a fault that replies with status 200 and the error for `code` in the body."""
+    """Reply with the status 200 and the error for `code` in the body."""
     return Fault(f"error_in_body:{code}", lambda request, _: Reply(failure(request, code, "scripted, with status 200")))
 
 
@@ -59,7 +59,7 @@ reset: Final = Fault("reset", lambda _, __: Reply(raw=b"", end="reset"))
 """The connection is reset before the reply."""
 
 hang: Final = Fault("hang", lambda _, __: Reply(raw=b"", end="hang"))
-"""Nothing is sent, and the connection stays open until the client disconnects."""
+"""Nothing is sent, and the connection stays open until the client leaves."""
 
 cut: Final = Fault("cut", lambda _, good: replace(good, cut=0.5, end="close"))
 """The connection is closed in the middle of the body."""
@@ -85,13 +85,13 @@ byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(goo
 carriage_returns: Final = Fault(
     "carriage_returns", lambda _, good: _with_stream(good, lambda data: data.replace(b"\n", b"\r"))
 )
-"""The lines of a stream end with CR alone. A reply that is not a stream is unchanged."""
+"""The lines of a stream end with CR alone. Other replies are unchanged."""
 
 comments: Final = Fault("comments", lambda _, good: _with_stream(good, _with_comments))
-"""There are comments between the events of a stream. A reply that is not a stream is unchanged."""
+"""There are comments between the events of a stream. Other replies are unchanged."""
 
 no_done: Final = Fault("no_done", lambda _, good: _with_stream(good, lambda data: data.removesuffix(DONE)))
-"""The stream ends without `[DONE]`. A reply that is not a stream is unchanged."""
+"""The stream ends without `[DONE]`. Other replies are unchanged."""
 
 endless: Final = Fault("endless", lambda _, good: _with_chunks(good, repeat(b" " * _BLOCK)))
 """The body never ends."""
@@ -104,7 +104,7 @@ web_page: Final = Fault(
 
 
 def says(name: str, said: Say) -> Fault:
-    """Return a fault called `name` that makes the model say `said` instead of the good reply."""
+    """Make the model say `said` instead. The fault is called `name`."""
     return Fault(name, lambda request, _: spoken(request, said))
 
 
@@ -138,12 +138,12 @@ out_of_tokens: Final = says("out_of_tokens", Say(_HALF, finish="length"))
 
 
 def content_type(kind: str = "text/html") -> Fault:
-    """Return a fault that gives the good reply a wrong Content-Type."""
+    """Give the good reply a wrong Content-Type."""
     return Fault("content_type", lambda _, good: _with_headers(good, {"Content-Type": kind}))
 
 
 def content_length(difference: int) -> Fault:
-    """Return a fault that adds `difference` bytes to the Content-Length. The connection is closed after the reply."""
+    """Add `difference` bytes to the Content-Length. The connection is closed after the reply."""
 
     def change(_: Request, good: Reply) -> Reply:
         whole = _with_body(good, lambda data: data)
@@ -155,12 +155,12 @@ def content_length(difference: int) -> Fault:
 
 
 def slow_start(seconds: float) -> Fault:
-    """Return a fault that delays the first byte of the good reply by `seconds`."""
+    """Delay the first byte of the good reply by `seconds`."""
     return Fault(f"slow_start:{seconds:g}", lambda _, good: replace(good, delay=good.delay + seconds))
 
 
 def drip(seconds: float, size: int = 1) -> Fault:
-    """Return a fault that sends the good reply `size` bytes at a time, pausing for `seconds` after each piece."""
+    """Send the good reply in pieces of `size` bytes, with a pause of `seconds` after each."""
 
     def change(_: Request, good: Reply) -> Reply:
         data = _bytes(good)
@@ -173,7 +173,7 @@ def drip(seconds: float, size: int = 1) -> Fault:
 
 
 def oversized(megabytes: float) -> Fault:
-    """Return a fault that sends `megabytes` of spaces before the good body."""
+    """Send `megabytes` of spaces before the good body."""
     blocks = round(megabytes * 2**20 / _BLOCK)
     return Fault(
         f"oversized:{megabytes:g}", lambda _, good: _with_chunks(good, [*repeat(b" " * _BLOCK, blocks), _bytes(good)])
@@ -181,7 +181,7 @@ def oversized(megabytes: float) -> Fault:
 
 
 def bomb(megabytes: float) -> Fault:
-    """Return a fault that sends the good body compressed, with `megabytes` of spaces before it."""
+    """Send the good body compressed, with `megabytes` of spaces before it."""
     packing = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = [packing.compress(b" " * _BLOCK) for _ in range(round(megabytes * 2**20 / _BLOCK))]
 
@@ -199,7 +199,7 @@ def redirect(to: str, code: int = 302) -> Fault:
 
 
 def raw(data: bytes, end: Any = "close") -> Fault:
-    """Return a fault that sends `data` in place of the whole reply, including the status line.
+    """Send `data` in place of the whole reply, including the status line.
 
     `end` is what happens to the connection afterwards, as in `Reply`.
     """
@@ -209,8 +209,8 @@ def raw(data: bytes, end: Any = "close") -> Fault:
 def named(text: str) -> Fault:
     """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`.
 
-    The values after the colons are arguments to the function of that name. Raises `ValueError` if the name is unknown
-    or the values are not valid arguments.
+    The values after the colons are arguments of the function with that name. Raises `ValueError` if the name is unknown
+    or the arguments are invalid.
     """
     name, *arguments = text.split(":")
     if name.isdecimal():
@@ -237,14 +237,14 @@ def _number(value: str) -> int | float:
 
 
 def _bytes(reply: Reply) -> bytes:
-    """Return the body of a reply, or its whole stream without the pauses, as bytes."""
+    """Return the body of a reply, or its stream without the pauses, as bytes."""
     if reply.chunks is None:
         return reply.payload
     return b"".join(piece for piece in reply.pieces() if isinstance(piece, bytes))
 
 
 def _as_body(reply: Reply) -> Reply:
-    """Convert a streamed reply to one that is sent as a whole. Other replies are returned unchanged."""
+    """Convert a streamed reply to a whole one. Other replies are unchanged."""
     if reply.chunks is None:
         return reply
     headers = {"Content-Type": "text/event-stream", **reply.headers}
@@ -252,13 +252,13 @@ def _as_body(reply: Reply) -> Reply:
 
 
 def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Return the reply with the result of `change` as its body. A stream becomes a single chunk."""
+    """Change the body of a reply with `change`. A stream becomes a single chunk."""
     data = change(_bytes(good))
     return replace(good, body=data) if good.chunks is None else replace(good, chunks=[data], done=False)
 
 
 def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Return the reply with the result of `change` as its stream, or unchanged if it is not a stream."""
+    """Change the stream of a reply with `change`. Other replies are unchanged."""
     if good.chunks is None:
         return good
     data = _bytes(good)
@@ -267,22 +267,22 @@ def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
 
 
 def _with_chunks(good: Reply, pieces: Iterable[Any]) -> Reply:
-    """Return the reply with `pieces` as its stream, keeping its Content-Type."""
+    """Return the reply with another stream, but the same Content-Type."""
     kind = {"Content-Type": "application/json"} if good.chunks is None else {}
     return replace(good, body="", chunks=pieces, done=False, headers={**kind, **good.headers})
 
 
 def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
-    """Return the reply with these headers, which replace headers of the same name, ignoring case."""
+    """Return the reply with these headers, which replace those of the same name."""
     names = {name.lower() for name in headers}
     return replace(good, headers={**{k: v for k, v in good.headers.items() if k.lower() not in names}, **headers})
 
 
 def _insert_invalid_bytes(data: bytes) -> bytes:
-    """Return the data with two bytes that are not UTF-8 inserted at the start of a string.
+    """Insert two bytes that are not UTF-8 at the start of a string.
 
-    This is the first string under the key `content`, otherwise the first under `text`, otherwise the first of all. Data
-    without a string begins with the two bytes.
+    This is the first one under the key `content`, or else under `text`, or else the first of all. If there is no
+    string, the bytes come first.
     """
     for mark in (b'"content": "', b'"text": "', b'"'):
         if mark in data:
@@ -291,7 +291,7 @@ def _insert_invalid_bytes(data: bytes) -> bytes:
 
 
 def _with_comments(data: bytes) -> bytes:
-    """Return a stream with a comment before it and one after each event."""
+    """Add a comment before a stream and after each event."""
     return b": a comment\n\n" + data.replace(b"\n\n", b"\n\n: ping\n\n")
 
 

@@ -1,4 +1,4 @@
-"""The script, which decides the reply to each item, and the log of all calls."""
+"""The script, which decides what each item gets, and the log of all calls."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from karenina_testing.server.formats import spoken
 from karenina_toolkit.http.urls import MASK
 
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
-"""The reply to one request: what the model says, a literal reply, a JSON object (a literal reply's body), or a fault.
+"""The reply to one request: what the model says, a literal reply, its body (a JSON object), or a fault.
 
-None stands for the side's default. A function takes the request and returns one of these or an awaitable of one; it
-runs in the server's event loop.
+None is the default reply of the side. A function gets the request and returns one of these, or an awaitable of one. It
+runs in the event loop of the server.
 """
 Sent: TypeAlias = "One | Sequence[One]"
-"""One reply for all calls for an item, or a sequence with a reply for each call, whose last element is repeated.
+"""One reply for all calls of an item, or a sequence with one for each call. The last one is repeated.
 
-In a sequence, a fault is applied to the next reply, or to the default if no reply follows.
+In a sequence, a fault applies to the next reply, or to the default if there is none.
 """
 
 _MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")
@@ -35,7 +35,7 @@ _UNKNOWN: Final = "I do not know."
 _SECRET: Final = re.compile(
     r"(authorization|cookie|credential|key|passw(or)?d|secret|signature|token)s?$|(^|[^a-z])(auth|sig)$", re.IGNORECASE
 )
-"""The names of headers and query parameters whose values may be secrets."""
+"""The names of headers and query parameters that may be secret."""
 
 
 @dataclass(eq=False)
@@ -64,13 +64,13 @@ class Side:
 
     @staticmethod
     def of(given: Side | Sent | Mapping[str, Sent]) -> Side:
-        """Return `given` as a side. A mapping becomes its `items`, and anything else becomes its `reply`."""
+        """Convert a script to a side. A mapping becomes its `items`, and anything else its `reply`."""
         if isinstance(given, Side):
             return given
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault assigned to a call by `shares`, or None if none is assigned.
+        """Return the fault that `shares` assigns to a call, or None.
 
         `side` is `answer` or `judge`.
         """
@@ -87,12 +87,11 @@ class Side:
 
 @dataclass(eq=False)
 class Entry:
-    """One request and its reply.
+    """A request and its reply.
 
-    `call` is the number of the call among its item's calls on its side, starting at 1. `at` is when the request
-    arrived, and `sent_at` is when the reply was sent, as measured by `time.monotonic`. `whole` says whether the reply
-    was sent while the client was still connected; `refused` says whether the call was refused because too many calls
-    were in flight.
+    `call` counts the calls of the item on its side, from 1. `at` is when the request arrived and `sent_at` when the
+    reply was sent, by `time.monotonic`. `whole` is True if the reply was sent while the client was still connected, and
+    `refused` if too many calls were in flight.
     """
 
     item: str
@@ -112,12 +111,12 @@ class Entry:
 
     @property
     def status(self) -> int | None:
-        """The status that was sent, or None if the reply was raw or there was none."""
+        """The status that was sent, or None if there was none or the reply was raw."""
         return self.reply.status if self.reply is not None and self.reply.raw is None else None
 
     @property
     def body(self) -> Any:
-        """The reply's body as text, bytes or JSON-compatible data, or the chunks of a stream. None without a reply."""
+        """The body as text, bytes or JSON-compatible data, or the chunks of a stream. None without a reply."""
         if self.reply is None:
             return None
         if self.reply.raw is not None:
@@ -125,9 +124,9 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as a JSON-compatible dict, without stream bodies, and with secrets replaced by `***`.
+        """Return a JSON-compatible dict, without streams, and with secrets replaced by `***`.
 
-        Secrets are recognized by the names of the headers and query parameters. Bodies are not masked.
+        Secrets are recognized by the names of headers and query parameters. Bodies are kept.
         """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
@@ -137,7 +136,7 @@ class Entry:
 
 
 def _mask_query(target: str) -> str:
-    """Return the path with the values of secret query parameters replaced by `***`."""
+    """Replace the values of secret query parameters by `***`."""
     path, mark, query = target.partition("?")
     parts = (part.partition("=") for part in query.split("&"))
     shown = (f"{name}{sign}{MASK if sign and _SECRET.search(unquote_plus(name)) else v}" for name, sign, v in parts)
@@ -145,7 +144,7 @@ def _mask_query(target: str) -> str:
 
 
 class Log:
-    """The entries for all calls, in order of arrival. The log may be read while the server runs."""
+    """The entries of all calls, in order of arrival. You can read it while the server runs."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -189,7 +188,7 @@ class Log:
             self._items.clear()
 
     def to_jsonl(self) -> str:
-        """Return the log as JSON lines, with secrets masked as in `Entry.to_dict`."""
+        """Return the log as JSON lines, without secrets (see `Entry.to_dict`)."""
         return "".join(json.dumps(entry.to_dict()) + "\n" for entry in self)
 
 
@@ -204,16 +203,16 @@ class Script:
     _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def entry(self, request: Request) -> Entry:
-        """Count a call and return its entry, without the reply. Raises whatever `item_of` or `is_judge` raises."""
+        """Count a call and return its entry, without the reply. Passes on what `item_of` or `is_judge` raises."""
         side = "judge" if self.is_judge(request) else "answer"
         item = self.item_of(request) if self.item_of is not None else self._item(request)
         self._calls[side, item] += 1
         return Entry(item, side, self._calls[side, item], request, time.monotonic())
 
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
-        """Return the reply to a call, or an awaitable of the reply.
+        """Return the reply to a call, or an awaitable of it.
 
-        Raises `TypeError` if a value cannot be a reply, and also whatever a function in the script raises.
+        Raises `TypeError` if a value cannot be a reply, and passes on what a function in the script raises.
         """
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
@@ -229,7 +228,7 @@ class Script:
         return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the KEY of the last mark `[item KEY]`, the longest matching script key, or the last user message."""
+        """Return the KEY of the last mark `[item KEY]`, the longest key of the script, or the last user message."""
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):
             return str(marks[-1])
@@ -241,9 +240,9 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return the reply to a call and the fault to apply to it. A fault uses up the next reply in the sequence.
+    """Return the reply to a call and the fault to apply to it, which uses up the next reply.
 
-    The reply is None (the default reply) if no reply follows the fault.
+    The reply is None, the default, if there is no next one.
     """
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]
@@ -252,9 +251,9 @@ def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
 
 
 def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
-    """Return the reply for a value in a script, or an awaitable of the reply. Functions are called with the request.
+    """Make the reply for a value in a script, or an awaitable of it. Functions get the request.
 
-    None stands for the text `I do not know.` Raises `TypeError` if the value cannot be a reply.
+    None is the text `I do not know.` Raises `TypeError` if the value cannot be a reply.
     """
     while callable(scripted) and not isinstance(scripted, Fault):
         scripted = scripted(request)
@@ -279,17 +278,17 @@ def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
 
 
 async def _await_reply(coming: Awaitable[Any], request: Request) -> Reply:
-    """Return the reply for a value returned asynchronously by a function in the script."""
+    """Wait for what a function in the script returns, and make the reply."""
     reply = _make_reply(await coming, request)
     return reply if isinstance(reply, Reply) else await reply
 
 
 async def _apply_fault(coming: Awaitable[Reply], fault: Fault | None, request: Request) -> Reply:
-    """Return the awaited reply, changed by the fault if there is one."""
+    """Wait for a reply and apply the fault, if any."""
     good = await coming
     return good if fault is None else fault(request, good)
 
 
 def asks_the_judge(request: Request) -> bool:
-    """Return whether a request is for the judge, because its path starts with `/judge/` or it asks for JSON."""
+    """Check if a request is for the judge: its path starts with `/judge/`, or it asks for JSON."""
     return request.path.startswith("/judge/") or request.asks_for_json

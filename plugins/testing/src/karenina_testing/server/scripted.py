@@ -93,9 +93,9 @@ class ScriptedServer:
     # --- Called by tests.
 
     def says(self, *replies: One) -> None:
-        """Send the given replies to the next calls, in order, then keep repeating the last one.
+        """Send these replies to the next calls, in order. The last one is repeated.
 
-        These replies replace the scripts for both sides.
+        They replace the scripts of both sides.
         """
         left = list(replies)
         self.script.answers = Side(lambda _: left.pop(0) if len(left) > 1 else left[0])
@@ -108,26 +108,26 @@ class ScriptedServer:
 
     @property
     def bodies(self) -> list[Any]:
-        """The JSON bodies of all calls. Raises `ValueError` if a body is not JSON."""
+        """The JSON bodies of all calls. Raises `ValueError` if one is not JSON."""
         return [request.body for request in self.requests]
 
     def has_requests(self, number: int) -> bool:
-        """Wait up to `WAIT` seconds for at least `number` calls and return whether they arrived.
+        """Wait up to `WAIT` seconds for at least `number` calls. Returns True if they arrived.
 
-        This method blocks, so call it in a thread.
+        This blocks, so call it in a thread.
         """
         with self.log.came:
             return self.log.came.wait_for(lambda: len(self.log) >= number, WAIT)
 
     def all_closed(self) -> bool:
-        """Wait up to `WAIT` seconds for all connections to be closed and return whether they are. This blocks."""
+        """Wait up to `WAIT` seconds for all connections to close. Returns True if they did. This blocks."""
         with self.log.came:
             return self.log.came.wait_for(lambda: not self._open, WAIT)
 
     # --- Called by connections.
 
     def opened(self, connection: Connection) -> int:
-        """Count an open connection and return its number, starting at 1."""
+        """Count an open connection. Returns its number, starting at 1."""
         with self.log.came:
             self._open.add(connection)
             self.connections += 1
@@ -141,7 +141,7 @@ class ScriptedServer:
             self.log.came.notify_all()
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
-        """Return the log entry for a request (None if it is not a call), and the reply or an awaitable of the reply."""
+        """Return the entry for a request, or None if it is not a call, and the reply or an awaitable of it."""
         if not self.is_call(request):
             return None, self._other(request)
         entry = self.script.entry(request)
@@ -168,7 +168,7 @@ class ScriptedServer:
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record in the log entry whether the whole reply was sent. Do nothing if `note` is None (not a model call)."""
+        """Record if the whole reply was sent. Does nothing if `note` is None (not a call)."""
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()
@@ -178,7 +178,7 @@ class ScriptedServer:
             self._counts["refused" if refused else "answered"] += whole
 
     async def _awaited(self, entry: Entry, coming: Awaitable[Reply]) -> Reply:
-        """Return the awaited reply and log it. If it fails, record the problem and close the connection."""
+        """Wait for a reply and log it. If it fails, the problem is recorded and the connection closed."""
         try:
             reply = await coming
         except Exception as problem:
@@ -188,7 +188,7 @@ class ScriptedServer:
         return entry.reply
 
     def _delay(self, reply: Reply) -> Reply:
-        """Return the reply, delayed by `latency` if it has no fault. Otherwise, count the fault."""
+        """Delay a reply by `latency`, or count its fault if it has one."""
         if reply.name is not None:
             self._faults[reply.name] += 1
         elif self.latency:
@@ -196,7 +196,7 @@ class ScriptedServer:
         return reply
 
     def _other(self, request: Request) -> Reply:
-        """Return the reply to a request that is not a model call: models, counts, the log, or an empty object."""
+        """Reply to a request that is not a call: with models, counts, the log, or an empty object."""
         path = request.path.partition("?")[0]
         if path.endswith("/models"):
             return Reply({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
@@ -209,7 +209,7 @@ class ScriptedServer:
     # --- Start and stop.
 
     def __enter__(self) -> Self:
-        """Start the server, which is listening when the method returns. Raises `RuntimeError` if it does not start."""
+        """Start the server and wait until it listens. Raises `RuntimeError` if it does not start."""
         started: threading.Event = threading.Event()
         failed: list[BaseException] = []
 
@@ -230,7 +230,7 @@ class ScriptedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop the server and its connections. Raise the first problem, or add all problems to `error` as notes."""
+        """Stop the server. Raises the first problem, or adds all problems to `error` as notes."""
         if self._loop is not None and self._over is not None:
             self._loop.call_soon_threadsafe(self._over.set)
         if self._thread is not None:
@@ -244,7 +244,7 @@ class ScriptedServer:
                 error.add_note(f"a problem with the scripted server: {problem!r}")
 
     async def serve(self, ready: Callable[[], object]) -> None:
-        """Serve requests in this event loop until the server is stopped, calling `ready` once it listens."""
+        """Serve requests in this event loop until stopped. Calls `ready` once the server listens."""
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         door = socket.create_server((self._host, self._port), family=family, backlog=4096)
@@ -262,7 +262,7 @@ class ScriptedServer:
 
 
 def _blocked_error(thread: threading.Thread) -> TimeoutError:
-    """Return the error for a server that does not stop, naming the function that blocks the server's thread."""
+    """Return the error for a server that does not stop. It names the function that blocks it."""
     frame, called = sys._current_frames().get(thread.ident or 0), None
     while frame is not None and not _module(frame).startswith(__package__):
         frame, called = frame.f_back, frame
@@ -277,13 +277,13 @@ def _blocked_error(thread: threading.Thread) -> TimeoutError:
 
 
 def _module(frame: FrameType) -> str:
-    """Return the name of the module whose code is executed by a frame, or "" if it has none."""
+    """Return the name of the module of a frame, or ""."""
     return str(frame.f_globals.get("__name__", ""))
 
 
 @contextmanager
 def refusing_url() -> Iterator[str]:
-    """Provide a URL that refuses connections, because its port is reserved but nothing listens on it."""
+    """Yield a URL that refuses connections: its port is reserved, but nothing listens."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{unused.getsockname()[1]}"
