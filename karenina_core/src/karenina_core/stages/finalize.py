@@ -57,7 +57,7 @@ class plugin:  # noqa: N801 - what entry points name
     @staticmethod
     @hookimpl
     def karenina_finalize_result() -> Sequence[type[Stage]]:
-        """Provide the stage of slot 13."""
+        """Return the stage for slot 13."""
         return [FinalizeResult]
 
 

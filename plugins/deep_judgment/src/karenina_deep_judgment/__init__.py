@@ -34,7 +34,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_search_tools() -> Sequence[SearchTool]:
-        """Provide the `tavily` search tool."""
+        """Return the search tool `tavily`."""
         from karenina_deep_judgment.search_tools import TavilySearch
 
         return [TavilySearch()]

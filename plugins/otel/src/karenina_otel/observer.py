@@ -304,7 +304,7 @@ class RunObserver:
         )
 
     def _result_attributes(self, result: VerificationResult) -> dict[str, Value]:
-        """Return the attributes that identify an item. There is none for the judge without judges."""
+        """Return the attributes that identify an item. Without judges, there is none for the judge."""
         question, answering, judge, replicate = result.item
         return clean_attributes(
             {

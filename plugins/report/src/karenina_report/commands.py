@@ -41,7 +41,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_exporters() -> Sequence[Exporter]:
-        """Provide the built-in export formats."""
+        """Return the built-in export formats."""
         from karenina_report.exports.registered import built_in
 
         return built_in()

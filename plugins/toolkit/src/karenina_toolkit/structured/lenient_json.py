@@ -198,7 +198,9 @@ class LenientReader:
         return after
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
-        """Read the key at index `at`, quoted or not. Also returns where it ends. Raises `ValueError` if there is none.
+        """Read the key at index `at`, quoted or not. Also returns where it ends.
+
+        Raises `ValueError` if there is none.
         """
         if text[at : at + 1] in _STRINGS:
             return _read_string(text, at)
