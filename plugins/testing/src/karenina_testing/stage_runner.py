@@ -162,7 +162,7 @@ async def run_stage(
 ) -> StageRun:
     """Run `stage` alone, as a pipeline would. `artifacts` stand in for those of earlier stages.
 
-    The stage is offered for `slot`, or else for its class's `for_slot`, or else as an extra stage. Models are called in
+    The stage is offered for `slot`, or else for its class's `for_slot`, or else as an extra stage. Model calls go to
     `models`. `answering` contains fields of the answering model. `settings` are settings of the stage or the core, by
     their names in the configuration. `plugins` are further plugins that the stage uses through the context, such as
     trait evaluators and prompt instructions.
