@@ -247,8 +247,8 @@ class _Reader:
                 if kind != "R":
                     raise TooLarge(f"the set {kind} is not read")
                 return ["reals"]
-            case "\\begin":
-                return self._matrix()
+        if name.startswith("\\begin{"):
+            return self._matrix(name[7:-1])
         raise NotReadable(f"{name} is not read")
 
     def _function(self, name: str) -> Tree:
@@ -312,9 +312,8 @@ class _Reader:
         self.symbols.add(name)
         return ["symbol", name]
 
-    def _matrix(self) -> Tree:
+    def _matrix(self, name: str) -> Tree:
         """Return a matrix, whose *\\begin* was read."""
-        name = self._name()
         if name not in _MATRICES:
             raise NotReadable(f"{name} is not read")
         if name == "array" and self._take("{"):
@@ -322,28 +321,18 @@ class _Reader:
                 if self.place >= len(self.tokens):
                     raise NotReadable("the array is not closed")
                 self.place += 1
+        end = f"\\end{{{name}}}"
         rows: list[Tree] = [[]]
-        while not self._take("\\end"):
+        while not self._take(end):
             rows[-1].append(self._item())
             if self._take("\\\\"):
-                if self._next() != "\\end":
+                if self._next() != end:
                     rows.append([])
-            elif self._next() != "\\end":
+            elif self._next() != end:
                 self._expect("&")
-        if self._name() != name or len({len(row) for row in rows}) != 1:
+        if len({len(row) for row in rows}) != 1:
             raise NotReadable("the matrix is not complete")
         return ["matrix", *rows]
-
-    def _name(self) -> str:
-        """Return the name in braces after *\\begin* and *\\end*."""
-        self._expect("{")
-        name = ""
-        while not self._take("}"):
-            if self.place >= len(self.tokens):
-                raise NotReadable("a brace is not closed")
-            name += self._next()
-            self.place += 1
-        return name
 
     def _starts_factor(self) -> bool:
         """Return whether the next token starts a factor, so that a product without a sign goes on."""
@@ -355,7 +344,7 @@ class _Reader:
         if text in ("(", "[", "{"):
             return True
         known = _RELATIONS.keys() | _SET_SIGNS.keys() | _TIMES | _OVER | _CLOSING | {"\\pm", "\\mp", "\\circ"}
-        return self._kind() == "command" and text not in known
+        return self._kind() == "command" and text not in known and not text.startswith("\\end{")
 
     def _kind(self) -> str:
         """Return the kind of the next token, or an empty text at the end."""

@@ -8,27 +8,88 @@ from typing import Final, Literal
 
 LONGEST: Final = 2_000
 FUNCTIONS: Final = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan asin acos atan sinh cosh tanh ln log lg exp sqrt abs".split()
+    [
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "ln",
+        "log",
+        "lg",
+        "exp",
+        "sqrt",
+        "abs",
+    ]
 )
 GREEK: Final = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon "
-    "phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+    [
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "varepsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "vartheta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "rho",
+        "sigma",
+        "tau",
+        "upsilon",
+        "phi",
+        "varphi",
+        "chi",
+        "psi",
+        "omega",
+        "Gamma",
+        "Delta",
+        "Theta",
+        "Lambda",
+        "Xi",
+        "Pi",
+        "Sigma",
+        "Upsilon",
+        "Phi",
+        "Psi",
+        "Omega",
+    ]
 )
+_GREEK_LETTERS: Final = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
+    "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "χ": "chi",
+    "ψ": "psi", "ω": "omega",
+}  # fmt: skip
 _SAME: Final = {
-    "−": "-", "–": "-", "×": "*", "·": "*", "⋅": "*", "÷": "/", "∕": "/", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
-    "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
-    "ℝ": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ", "½": r"\frac12 ", "⅓": r"\frac13 ",
+    "\u2212": "-", "\u2013": "-", "\u00d7": "*", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
+    "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "\u222a": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
+    "\u211d": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ", "½": r"\frac12 ", "⅓": r"\frac13 ",
     "⅔": r"\frac23 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅕": r"\frac15 ", "⅙": r"\frac16 ", "⅛": r"\frac18 ",
     "**": "^", r"\%": "%", r"\$": "", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lvert": "|", r"\rvert": "|",
     r"\vert": "|",
-    **{letter: f"\\{name} " for letter, name in zip("αβγδεζηθλμνξρστφχψω", (
-        "alpha beta gamma delta epsilon zeta eta theta lambda mu nu xi rho sigma tau phi chi psi omega").split(),
-        strict=True)},
+    **{letter: f"\\{name} " for letter, name in _GREEK_LETTERS.items()},
 }  # fmt: skip
 _RAISED: Final = {letter: str(digit) for digit, letter in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁻": "-"}
 _LOWERED: Final = {letter: str(digit) for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
 _STYLE: Final = re.compile(
-    r"\\(?:left|right|bigl?|bigr|Bigl?|Bigr|displaystyle|limits|quad|qquad|rm|bf)(?![A-Za-z])\.?|\\[;:! ]|~"
+    r"\\(?:left|right|bigl?|bigr|Bigl?|Bigr|displaystyle|limits|quad|qquad|rm|bf)(?![A-Za-z])\.?|(?<!\\)\\[;:! ]|~"
 )
 _WRAPPED: Final = re.compile(r"\\(?:mathbf|mathrm|mathit|boldsymbol|mathsf|operatorname|bm)\s*\{([^{}]*)\}")
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
@@ -37,14 +98,37 @@ _TOKEN: Final = re.compile(
     r"(?P<repeating>\d+\.\d*\\overline\s*\{\d+\})"
     r"|(?P<number>\d{1,3}(?:(?:\{,\}|,?\\,|,\\!\s*)\d{3})+(?:\.\d+)?(?!\d)"
     r"|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<command>\\[A-Za-z]+|\\[{}\\])"
+    r"|(?P<command>\\(?:begin|end)\s*\{[a-zA-Z]+\}|\\[A-Za-z]+|\\[{}\\])"
     r"|(?P<word>[A-Za-z]+)"
     r"|(?P<sign>[-+*/^_=<>()\[\]{}|,;!%&'])"
     r"|(?P<space>\s+|\\,)"
 )
 _THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _MARKS: Final = re.compile(r"\{,\}|,|\\,|\\!|\s")
-_PROSE: Final = frozenset("the is no yes see not one two six ten are for all any it its and or none undefined".split())
+_PROSE: Final = frozenset(
+    [
+        "the",
+        "is",
+        "no",
+        "yes",
+        "see",
+        "not",
+        "one",
+        "two",
+        "six",
+        "ten",
+        "are",
+        "for",
+        "all",
+        "any",
+        "it",
+        "its",
+        "and",
+        "or",
+        "none",
+        "undefined",
+    ]
+)
 
 
 class NotReadable(ValueError):
