@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.evaluation import NoValue, OutOfReach, Point, equal, number, value_of
 from karenina_math.reading import Tree

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.reading import Tree
 

@@ -200,7 +200,8 @@ class _Reader:
         if len(inner) == 2:
             if (sign == "(") is not (closing == ")"):
                 raise NotReadable("a bracket is closed by another kind")
-            return inner[1]
+            only: Tree = inner[1]
+            return only
         if sign == "(" and closing == ")":
             return ["tuple", *inner[1:]]
         if len(inner) == 3:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 LONGEST: Final = 2_000
 FUNCTIONS: Final = frozenset(
@@ -73,12 +74,13 @@ GREEK: Final = frozenset(
     ]
 )
 _GREEK_LETTERS: Final = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
-    "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi", "χ": "chi",
-    "ψ": "psi", "ω": "omega",
-}  # fmt: skip
+    unicodedata.lookup(f"GREEK SMALL LETTER {name.replace('lambda', 'lamda')}"): name
+    for name in GREEK
+    if name.islower() and not name.startswith("var")
+}
 _SAME: Final = {
-    "\u2212": "-", "\u2013": "-", "\u00d7": "*", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
+    "\u2212": "-", "\u2013": "-", "\u00d7": "*", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/",
+    "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
     "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "\u222a": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
     "\u211d": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ", "½": r"\frac12 ", "⅓": r"\frac13 ",
     "⅔": r"\frac23 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅕": r"\frac15 ", "⅙": r"\frac16 ", "⅛": r"\frac18 ",
@@ -141,9 +143,9 @@ class TooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: its kind and text, and whether a space is before it."""
+    """A token: its kind (number, repeating, command, word or sign) and text, and whether a space is before it."""
 
-    kind: Literal["number", "repeating", "command", "word", "sign"]
+    kind: str
     text: str
     spaced: bool = False
 
@@ -167,8 +169,7 @@ def tokens_of(text: str) -> list[Token]:
         if kind == "word":
             tokens += _split_word(found, spaced)
         else:
-            assert kind in ("number", "repeating", "command", "sign")
-            tokens.append(Token(kind, found, spaced))
+            tokens.append(Token(kind or "", found, spaced))
         spaced = False
     return tokens
 
