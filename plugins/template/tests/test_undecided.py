@@ -12,6 +12,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.trust import Trust
+from karenina_core.models.settings_models import mark_of
 from karenina_core.stages.finalize import make_result
 from karenina_template.templates import (
     AnyOf,
@@ -461,6 +462,14 @@ class Shout(ReadingPrimitive):
         if not isinstance(extracted, str) or not extracted.isupper():
             return Unreadable(f"{extracted!r} is not in capital letters")
         return extracted == expected
+
+
+def test_a_file_may_say_what_unreadable_values_mean() -> None:
+    class Louder(Shout):
+        program: str = "tr"
+
+    assert mark_of(Louder, "unreadable") == "any"
+    assert mark_of(Louder, "program") is None
 
 
 @pytest.mark.parametrize(

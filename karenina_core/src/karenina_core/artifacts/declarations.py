@@ -18,7 +18,7 @@ from karenina_core.text import is_one_edit_away
 
 _BASES: Final = "karenina_core.stages.stage"
 _LONG: Final = 8
-"""Longer method names that are one edit away from a known name are taken for a typo."""
+"""The least length at which a method name one edit away from a known name is taken for a typo."""
 
 _Rule = tuple[Callable[[Any], bool], str, str | None]
 

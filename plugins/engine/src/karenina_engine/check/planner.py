@@ -149,9 +149,9 @@ class Planner:
     ) -> Survey:
         """Plan every question, and return the facts needed by the checks before a run.
 
-        Each question is read once, checked by `question_check`, added to `judging`, and not kept. Raises
-        the error of `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` if values of
-        `fields` are invalid.
+        Each question is read once, checked by `question_check`, added to `judging`, and not kept. Raises the error of
+        `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` if values of `fields` are
+        invalid.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.namespaces import namespace_of
 from karenina_template.templates.primitives.values import stands_in
 
@@ -139,6 +140,7 @@ class ReadingPrimitive(Primitive, defer_build=True):
     then the judge made it up.
     """
 
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
     unreadable: Literal["not_judged", "wrong"] = Field(
         default="not_judged",
         description="What a value means that is in the response but cannot be read: the item is not judged, or is "
