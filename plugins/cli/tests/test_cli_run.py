@@ -245,6 +245,26 @@ def test_bad_input_exits_with_2_and_names_the_place(case: str, tmp_path: Path) -
     assert done.out == ""
 
 
+def test_a_run_names_all_wrong_templates_before_a_model_is_asked(tmp_path: Path) -> None:
+    asked: list[str] = []
+    file = write_benchmark(tmp_path, "a")
+    for id, truth in (("b", "inf"), ("c", "nan")):
+        field = f"VerifiedField('The year.', '{truth}', verify_with=NumericExact())"
+        template = json.dumps(f"class Answer(BaseAnswer):\n    year: float = {field}")
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(f"  - {{id: {id}, question: 'In which year?', template: {template}}}\n")
+
+    def say(question: str) -> str:
+        asked.append(question)
+        return "2016"
+
+    done = run(file, say=say)
+
+    assert done.code == 2
+    assert re.findall(r"not '(\w+)'", done.err) == ["inf", "nan"]
+    assert asked == []
+
+
 def test_an_empty_benchmark_is_bad_input(tmp_path: Path) -> None:
     done = run(write_benchmark(tmp_path))
 
