@@ -20,6 +20,8 @@ from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_engine.run.plugin_offers import offered_executors
+from karenina_template.hookspecs import karenina_primitives
+from karenina_toolkit.known_values import offered_values
 from karenina_toolkit.plugin_lookup import registered_adapters, specified_hooks
 
 
@@ -81,6 +83,9 @@ def survey(names: list[str]) -> Catalog:
         "trait_fields": {},
         "question_fields": {},
         "template_fields": {},
+        "known_values": {},
+        "primitives": {},
+        "field_types": {},
     }
     for settings, owner in settings_models(plugins):
         found["settings"].update(dict.fromkeys(settings.model_fields, owner))
@@ -96,8 +101,13 @@ def survey(names: list[str]) -> Catalog:
     for offered in registered_stages(plugins):
         for task in offered.stage.prompts:
             found["prompts"].setdefault(task.family or task.name, offered.distribution)
+    found["known_values"] = {offer.name: (offer.distribution, offer.kind) for offer in offered_values(plugins)}
     found["tool_sources"] = {one.value.name: one.distribution for one in plugins.offers(karenina_tool_sources)}
     found["executors"] = {one.name: owner for one, owner in offered_executors(plugins)}
+    for primitive in plugins.offers(karenina_primitives):
+        found["primitives"][primitive.value.__name__] = primitive.distribution
+        if primitive.value.field_type is not None:
+            found["field_types"][primitive.value.field_type] = primitive.distribution
     found["hooks"] = {hook.name: hook.distribution for hook in specified_hooks(plugins)}
     found["adapters"] = {one.spec.interface: one.distribution for one in registered_adapters(plugins)}
     found["recorders"] = {

@@ -23,6 +23,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import RegisteredStage, Stage, registered_stages
+from karenina_engine.model_settings import allowed_in_files, model_settings
 from karenina_toolkit.hook_policy import policy_of
 from karenina_toolkit.plugin_lookup import registered_adapters
 
@@ -52,7 +53,7 @@ def settings() -> str:
 def _setting(setting: Setting) -> str:
     """Make the section on a setting, with the fields of the models in its value."""
     trust = _FROM_FILES.get(
-        str(setting.allowed_in_files), "A benchmark file may set some of its values; see its fields."
+        str(allowed_in_files(setting)), "A benchmark file may set some of its values; see its fields."
     )
     facts = [
         ["type", prose(type_of(setting.info))],
@@ -61,11 +62,12 @@ def _setting(setting: Setting) -> str:
         ["in files", trust],
     ]
     parts = [f"### {setting.name}", prose(setting.meaning), table(["", ""], facts)]
+    others = model_settings().keys() - {"answering_models"}
     for title, fields in nested_fields(setting).items():
-        if title == "parsing_models" or "interface" in title:
+        if setting.name in others or "interface" in title:
             continue
         parts += [f"Fields of {code(title)}:", field_table(fields)]
-    if setting.name == "parsing_models":
+    if setting.name in others:
         parts.append("Its models have the fields of [`answering_models`](#answering_models).")
     return "\n\n".join(parts)
 

@@ -64,7 +64,7 @@ def with_version(root: Path, version: Version, day: date | None = None) -> Itera
     ]
     member = "|".join(sorted(names))
     between = re.compile(rf'"({member})(\[[\w,-]+\])?[=<>][^";]*')
-    thirds = re.compile(rf"\b({member}(?:\[[\w,-]+\])?)>=\d+(?:\.\d+)*,<\d+(?:\.\d+)*")
+    thirds = re.compile(rf"\b((?:{member})(?:\[[\w,-]+\])?)>=\d+(?:\.\d+)*,<\d+(?:\.\d+)*")
     for folder in [root, *member_folders(root)]:
         text = _read(folder / "pyproject.toml")
         text = between.sub(rf'"\g<1>\g<2>{bounds(version)}', text)

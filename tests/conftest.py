@@ -137,7 +137,8 @@ class Environment:
     def pytest(self, *arguments: str | Path, script: bool = False) -> subprocess.CompletedProcess[str]:
         """Run pytest, without the configuration of this repository; `script` starts a new interpreter for it."""
         if script:
-            return self._run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments])
+            options = ["-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin"]
+            return self._run([sys.executable, "-m", "pytest", *options, *arguments])
         return preloaded.pytest(["-q", *arguments], folder=self.folder, environment=self._environment, timeout=250)
 
     def write(self, name: str, text: str) -> Path:

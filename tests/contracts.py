@@ -7,6 +7,7 @@ from typing import Any
 
 from karenina_core import ANY, ArtifactKeys, Slot, Stage
 from karenina_core.stages.stage import RegisteredStage
+from karenina_toolkit.conversations import CONVERSATION
 
 K = ArtifactKeys
 PARSE_OPTIONAL = {
@@ -17,6 +18,7 @@ PARSE_OPTIONAL = {
     K.FINAL_AI_MESSAGE,
     K.ABSTENTION_DETECTED,
     K.SUFFICIENCY_DETECTED,
+    CONVERSATION,
 }
 
 
@@ -105,7 +107,7 @@ CONTRACTS = [
         "AbstentionCheck",
         Slot.ABSTENTION_CHECK,
         requires={K.RAW_LLM_RESPONSE},
-        optional={K.RECURSION_LIMIT_REACHED, K.RESPONSE_REFUSED},
+        optional={K.RECURSION_LIMIT_REACHED, K.RESPONSE_REFUSED, CONVERSATION},
         produces={
             K.ABSTENTION_CHECK_PERFORMED,
             K.ABSTENTION_DETECTED,
@@ -117,7 +119,13 @@ CONTRACTS = [
         "SufficiencyCheck",
         Slot.SUFFICIENCY_CHECK,
         requires={K.RAW_LLM_RESPONSE, K.ANSWER_CLASS},
-        optional={K.RECURSION_LIMIT_REACHED, K.RESPONSE_REFUSED, K.TRACE_VALIDATION_FAILED, K.ABSTENTION_DETECTED},
+        optional={
+            K.RECURSION_LIMIT_REACHED,
+            K.RESPONSE_REFUSED,
+            K.TRACE_VALIDATION_FAILED,
+            K.ABSTENTION_DETECTED,
+            CONVERSATION,
+        },
         produces={
             K.SUFFICIENCY_CHECK_PERFORMED,
             K.SUFFICIENCY_DETECTED,
@@ -136,7 +144,7 @@ CONTRACTS = [
         "VerifyTemplate",
         Slot.VERIFY_TEMPLATE,
         requires={K.ANSWER_CLASS, K.PARSED_ANSWER, K.RAW_LLM_RESPONSE},
-        optional={K.RECURSION_LIMIT_REACHED, K.ABSTENTION_DETECTED},
+        optional={K.RECURSION_LIMIT_REACHED, K.ABSTENTION_DETECTED, CONVERSATION},
         produces={
             K.FIELD_VERIFICATION_RESULT,
             K.FIELD_RESULTS,
@@ -180,7 +188,7 @@ CONTRACTS = [
         "RubricEvaluation",
         Slot.RUBRIC_EVALUATION,
         requires={K.RAW_LLM_RESPONSE},
-        optional={K.TRACE_MESSAGES, K.TRACE_VALIDATION_FAILED, K.FINAL_AI_MESSAGE},
+        optional={K.TRACE_MESSAGES, K.TRACE_VALIDATION_FAILED, K.FINAL_AI_MESSAGE, CONVERSATION},
         produces={
             K.RUBRIC_RESULT,
             K.DEEP_JUDGMENT_RUBRIC_PERFORMED,
@@ -214,6 +222,7 @@ CONTRACTS = [
     contract("FinalizeResult", Slot.FINALIZE_RESULT, optional=ANY),
 ]
 
+ANSWERED = next(one for one in CONTRACTS if one.name == "GenerateAnswer")
 PARSED = next(one for one in CONTRACTS if one.name == "ParseTemplate")
 ALTERNATIVES = [
     # stages that a configuration adds, or that stand in the place of one of the reference order
@@ -240,6 +249,14 @@ ALTERNATIVES = [
         optional=PARSED.optional | {K.WORKSPACE_PATH},
         produces=PARSED.produces | {K.INVESTIGATION_TRACE, K.AGENTIC_PARSING_PERFORMED, K.DEEP_JUDGMENT_PERFORMED},
         extra={"precedence": 20},
+    ),
+    replace(ANSWERED, name="Converse", produces=ANSWERED.produces | {CONVERSATION}),
+    contract(
+        "CheckUser",
+        None,
+        requires={CONVERSATION},
+        optional={K.ANSWER_CLASS},
+        before={Slot.ABSTENTION_CHECK, Slot.SUFFICIENCY_CHECK, Slot.PARSE_TEMPLATE, Slot.RUBRIC_EVALUATION},
     ),
 ]
 

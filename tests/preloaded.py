@@ -12,6 +12,7 @@ imported ones, and once or more for each promise. `scripts` is for what looks fo
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -167,7 +168,10 @@ sys.exit(pytest.main(sys.argv[1:], plugins=[Forks()]))
 
 _lock = threading.Lock()
 _server: socket.socket | None = None
-_ADDRESS = f"\0karenina-tests-{os.getpid()}-{random.SystemRandom().getrandbits(64):x}"
+_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"{os.getpid()}-{random.SystemRandom().getrandbits(64):x}"
+"""One run of tests: its processes share the process that forks, because its imports take seconds."""
+_ADDRESS = f"\0karenina-tests-{_RUN}"
+_STAY = b"stay"
 _PROGRAM = """#!{python} -IS
 import json
 import os
@@ -201,7 +205,7 @@ def scripts() -> Path:
     """Return a folder with a program `karenina` that has the command run in a fork, for a path of programs."""
     if not FORKS:
         return COMMAND.parent
-    _connection()
+    _connect()
     folder = tempfile.TemporaryDirectory(prefix="karenina-tests-scripts-")
     atexit.register(folder.cleanup)
     program = Path(folder.name, COMMAND.name)
@@ -211,30 +215,40 @@ def scripts() -> Path:
     return program.parent
 
 
-def _connection() -> socket.socket:
-    """Return the connection to the process that forks; start it first if need be."""
+def _connect() -> None:
+    """Connect to the process that forks, which ends after its last connection; start it if no test has done so."""
     global _server
     with _lock:
-        if _server is None:
-            _server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
-                listening.bind(_ADDRESS)
-                listening.listen()
-                environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-                files = [theirs.fileno(), listening.fileno()]
-                command = [sys.executable, __file__, *map(str, files)]
-                subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=files)
-        return _server
+        while _server is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with Path(__file__).open("rb") as file:  # one process of the tests starts it
+                fcntl.flock(file, fcntl.LOCK_EX)
+                try:
+                    connection.connect(_ADDRESS)
+                except ConnectionRefusedError:
+                    _start_server()
+                    connection.connect(_ADDRESS)
+            with suppress(ConnectionError):
+                connection.send(_STAY)
+                if connection.recv(len(_STAY)) == _STAY:  # else it was about to end
+                    _server = connection
+
+
+def _start_server() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(_ADDRESS)
+        listening.listen()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+        command = [sys.executable, __file__, str(listening.fileno())]
+        subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[listening.fileno()])
 
 
 def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], timeout: float) -> tuple[int, int]:
     """Have a command run; return its wait status and its kilobytes of memory at most."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs, Path(os.devnull).open("rb") as nothing:
-        server = _connection()
-        with _lock:
-            socket.send_fds(server, [request], [file.fileno() for file in (nothing, *files, theirs)])
-        theirs.close()
+    _connect()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ours, Path(os.devnull).open("rb") as nothing:
+        ours.connect(_ADDRESS)
+        socket.send_fds(ours, [request], [file.fileno() for file in (nothing, *files)])
         pid = ours.recv(20)
         ours.settimeout(timeout)
         try:
@@ -250,22 +264,22 @@ def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], 
 # ---- in the process that forks
 
 
-def serve(connection: socket.socket, listening: socket.socket) -> None:
-    """Fork for each command of the connection, and of the program in `scripts`, until no test is left."""
+def serve(listening: socket.socket) -> None:
+    """Fork for each command of the tests, and of the program in `scripts`, until no test is left."""
     _import_all()
     _build_models()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepared, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     _freeze()
     if os.fork() == 0:
-        for one in (prepared, connection, listening):
+        for one in (prepared, listening):
             one.close()
         _find_plugins()
         _freeze()
         _fork_for_each(theirs)
     else:
         theirs.close()
-        _fork_for_each(connection, listening, prepared)
+        _fork_for_each(listening, prepared)
 
 
 def _freeze() -> None:
@@ -274,14 +288,15 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _fork_for_each(
-    connection: socket.socket, listening: socket.socket | None = None, prepared: socket.socket | None = None
-) -> None:
-    """Fork for each command of the sockets until the first ends; `prepared` gets what needs no other plugins."""
+def _fork_for_each(requests: socket.socket, prepared: socket.socket | None = None) -> None:
+    """Fork for each command.
+
+    With `prepared`, which gets what needs no other plugins, commands have connections of their own, until the last that
+    stays has ended; without, all commands come from the process with `prepared`.
+    """
     ready = selectors.DefaultSelector()
-    for source in (connection, listening):
-        if source is not None:
-            ready.register(source, selectors.EVENT_READ)
+    ready.register(requests, selectors.EVENT_READ)
+    staying: set[socket.socket] = set()
     while True:
         for key, _ in ready.select():
             if isinstance(key.fileobj, int):
@@ -289,12 +304,23 @@ def _fork_for_each(
                 os.close(key.fileobj)
                 _report_end(*key.data)
                 continue
-            source = connection if key.fileobj is connection else key.fileobj.accept()[0]  # type: ignore[attr-defined]
+            if key.fileobj in staying:
+                ready.unregister(key.fileobj)
+                staying.remove(key.fileobj)  # type: ignore[arg-type]
+                if not staying:
+                    return
+                continue
+            source = requests if prepared is None else requests.accept()[0]
             request, descriptors, _, _ = socket.recv_fds(source, 2 * MOST_BYTES, 4)
-            if source is not connection:
-                descriptors.append(source.detach())
-            elif not request:
+            if prepared is None and not request:
                 return
+            if request == _STAY:
+                staying.add(source)
+                ready.register(source, selectors.EVENT_READ)
+                _tell(source.fileno(), _STAY)
+                continue
+            if prepared is not None:
+                descriptors.append(source.detach())
             if len(descriptors) == 4 and prepared is not None and _needs_no_other_plugins(request):
                 socket.send_fds(prepared, [request], descriptors)
             elif len(descriptors) == 4:
@@ -407,4 +433,4 @@ def _exit(code: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -97,6 +97,8 @@ OF_DRAFTS: Final = ("draft_templates", "draft_tries")
 """Shown in plugins/drafting/tests: they are for the runs of `karenina draft`."""
 ON_RECORDINGS: Final = ("partial_recordings",)
 """Shown in test_cli_bad_input.py: it takes recordings."""
+IN_CONVERSATIONS: Final = ("simulated_user", "check_user")
+"""Shown in test_simulated_users.py: they take a question with a user."""
 
 CASES: Final[dict[str, Case]] = {
     # karenina-core
@@ -302,7 +304,7 @@ def placed(value: Any, root: Path) -> Any:
 
 def test_every_name_has_a_case_and_every_case_a_name() -> None:
     missing = {setting.name: setting.owner for setting in all_settings().values() if setting.name not in CASES}
-    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS, *OF_DRAFTS):
+    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS, *OF_DRAFTS, *IN_CONVERSATIONS):
         missing.pop(name, None)
     assert missing == {}
     from karenina_core.catalog import read_catalog

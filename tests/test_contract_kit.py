@@ -84,7 +84,7 @@ class Notes:
             self.outcomes.setdefault(name, []).append(report.outcome)
 
 with contextlib.redirect_stdout(sys.stderr):
-    pytest.main(["-q", "-p", "no:cacheprovider", *{arguments!r}], plugins=[Notes()])
+    pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", *{arguments!r}], plugins=[Notes()])
 print(json.dumps(dict(Notes.outcomes, LOADED=sorted({{name.partition(".")[0] for name in sys.modules}}))))
 """
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import typer
@@ -78,9 +81,52 @@ def imported(program: str) -> set[str]:
 def imported_modules(program: str) -> set[str]:
     """Return all modules that are there after `program`, run in a process of its own."""
     code = f"{program}\nimport sys\nprint('MODULES', *sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    (line,) = [line for line in found.stdout.splitlines() if line.startswith("MODULES ")]
-    return set(line.split()[1:])
+    return set(printed_words(code)["MODULES"])
+
+
+def printed_words(program: str) -> dict[str, list[str]]:
+    """Return the words of each line that a program prints by its first, run in a process of its own."""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {line.partition(" ")[0]: line.split()[1:] for line in found.stdout.splitlines()}
+
+
+class Seen(NamedTuple):
+    """What is there after a short command: modules, built models of ours, and the counts of its garbage collections."""
+
+    modules: set[str]
+    built: set[str]
+    looks: int
+    frozen: int
+
+
+@pytest.fixture(scope="module")
+def seen(folder: Path) -> Callable[[str], Seen]:
+    """Return a function that runs a command once for all tests."""
+
+    @cache
+    def look(line: str) -> Seen:
+        words = printed_words(_LOOKS + short(*line.split(), folder=folder) + _MODELS)
+        return Seen(set(words["MODULES"]), set(words["BUILT"]), *map(int, words["FROZEN"]))
+
+    return look
+
+
+_LOOKS = """
+import atexit, gc
+looks = []
+atexit.register(lambda: print('FROZEN', len(looks), gc.get_freeze_count()))
+import karenina_cli.garbage_collection
+gc.callbacks.append(lambda *_: looks.append(1))
+"""
+_MODELS = """
+import sys
+print('MODULES', *sys.modules)
+from pydantic import BaseModel
+found = [BaseModel]
+for one in found:
+    found += one.__subclasses__()
+print('BUILT', *(one.__name__ for one in found if one.__module__.startswith('karenina') and one.__pydantic_complete__))
+"""
 
 
 def command(*arguments: str) -> str:
@@ -109,22 +155,16 @@ def test_looking_around_on_the_command_line_imports_nothing_heavy(arguments: lis
 
 
 @pytest.mark.parametrize("line", ["check b.yaml", "plan", "plan b.yaml", "show out.jsonl"])
-def test_short_commands_import_only_what_they_use(line: str, folder: Path) -> None:
-    modules = imported_modules(short(*line.split(), folder=folder))
+def test_short_commands_import_only_what_they_use(line: str, seen: Callable[[str], Seen]) -> None:
+    modules = seen(line).modules
 
     assert {name.partition(".")[0] for name in modules} & set(HEAVY) == set()
     assert modules & set(NOT_FOR_SHORT_COMMANDS) == set()
 
 
 @pytest.mark.parametrize("line", ["check b.yaml", "plan b.yaml", "show out.jsonl"])
-def test_short_commands_build_only_the_models_that_they_use(line: str, folder: Path) -> None:
-    program = (
-        f"{short(*line.split(), folder=folder)}from pydantic import BaseModel\nfound = [BaseModel]\n"
-        "for one in found:\n    found += one.__subclasses__()\n"
-        "ours = [one for one in found if one.__module__.startswith('karenina')]\n"
-        "sys.modules.update({f'BUILT.{one.__name__}': None for one in ours if one.__pydantic_complete__})\n"
-    )
-    built = {name.removeprefix("BUILT.") for name in imported_modules(program) if name.startswith("BUILT.")}
+def test_short_commands_build_only_the_models_that_they_use(line: str, seen: Callable[[str], Seen]) -> None:
+    built = seen(line).built
 
     assert {"CoreSettings", "VerificationConfig", "Question"} <= built
     assert not built & {"VerificationResultTemplate", "LLMRubricTrait", "NumericTolerance", "DateMatch", "OpenAIExtra"}
@@ -133,18 +173,9 @@ def test_short_commands_build_only_the_models_that_they_use(line: str, folder: P
 
 
 @pytest.mark.parametrize("line", ["check b.yaml", "plan", "show out.jsonl"])
-def test_short_commands_do_not_look_for_garbage(line: str, folder: Path) -> None:
-    looks = (
-        "import atexit, gc\nlooks = []\n"
-        "atexit.register(lambda: print('FROZEN', len(looks), gc.get_freeze_count()))\n"
-        "import karenina_cli.garbage_collection\ngc.callbacks.append(lambda *_: looks.append(1))\n"
-    )
-    program = looks + short(*line.split(), folder=folder)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    (counts,) = [words[1:] for words in map(str.split, done.stdout.splitlines()) if words[:1] == ["FROZEN"]]
-
-    assert int(counts[0]) <= 10  # before the command begins
-    assert int(counts[1]) > 10_000
+def test_short_commands_do_not_look_for_garbage(line: str, seen: Callable[[str], Seen]) -> None:
+    assert seen(line).looks <= 10  # before the command begins
+    assert seen(line).frozen > 10_000
 
 
 @pytest.mark.parametrize("line", ["run b.yaml -q ", "run b.yaml --set evaluation_mode=", "run b.yaml -a open"])

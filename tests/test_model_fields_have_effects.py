@@ -43,6 +43,7 @@ VALUES: Final[dict[str, Any]] = {
     "stream_timeout": 0.0001,
     "agent_timeout": 5.0,
     "agent_max_turns": 3,
+    "stateless_tools": True,
     "manual_traces": {"q": "It is BCL2."},
     "extra": {"query": {"version": "2"}},
 }
@@ -50,6 +51,9 @@ VALUES: Final[dict[str, Any]] = {
 
 OTHERS: Final[dict[str, dict[str, Any]]] = {"stream_timeout": {"extra": {"stream": True}}}
 """Other fields, set in both runs."""
+
+UNUSED = ("model_provider", "manual_traces", "agent_timeout", "agent_max_turns", "stateless_tools")
+"""Fields that have no effect on a plain model."""
 
 TIMES = {"request_timeout", "stream_timeout"}
 
@@ -119,7 +123,9 @@ def test_a_field_has_an_effect(field: str, role: str, caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("role", ["answering", "judge"])
-@pytest.mark.parametrize("field", ["model_provider", "manual_traces", "agent_timeout", "agent_max_turns"])
+@pytest.mark.parametrize(
+    "field", ["model_provider", "manual_traces", "agent_timeout", "agent_max_turns", "stateless_tools"]
+)
 def test_an_unused_model_field_is_warned_about(field: str, role: str, caplog: pytest.LogCaptureFixture) -> None:
     _, result, warned = seen(role, {field: VALUES[field]}, caplog)
     assert isinstance(result, dict)

@@ -14,8 +14,8 @@ PUBLIC = {
     "AdapterSpec AgentTier LLMPort ParserPort AgentPort Message Usage",
     "karenina.templates": "BaseAnswer VerifiedField BooleanMatch ExactMatch ContainsAny ContainsAll RegexMatch "
     "SemanticMatch LiteralMatch NumericExact NumericTolerance NumericRange NumericMinimum NumericMaximum "
-    "NumericGraded NumericRangeGraded NumericThresholdGraded NumberWithUnit SetContainment OrderedMatch DateMatch "
-    "DateTolerance DateRange TraceRegex TraceContains TraceLength TraceJSON AllOf AnyOf AtLeastN FieldCheck "
+    "NumericGraded NumericRangeGraded NumericThresholdGraded NumberWithUnit SetContainment OrderedMatch Choice "
+    "DateMatch DateTolerance DateRange TraceRegex TraceContains TraceLength TraceJSON AllOf AnyOf AtLeastN FieldCheck "
     "SynonymMap",
     "karenina.rubrics": "Rubric DynamicRubric LLMRubricTrait RegexRubricTrait CallableRubricTrait "
     "MetricRubricTrait AgenticRubricTrait",

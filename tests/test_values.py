@@ -17,8 +17,8 @@ from karenina_core.data.question import question_id
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
 from karenina_engine.results.result_set import VerificationResult
-from karenina_generation.generate_answer import is_same_question
 from karenina_testing import ScriptedModels
+from karenina_toolkit.answers.few_shot import is_same_question
 
 Judged = Callable[[str, object], VerificationResult]
 

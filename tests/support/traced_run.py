@@ -1,7 +1,7 @@
 """Trace one question through a run, and measure how far it and its calls travel through the code.
 
     python tests/support/traced_run.py            the numbers, and the frames and names behind them
-    python tests/support/traced_run.py --json     the same as JSON, for `tests/test_house.py`
+    python tests/support/traced_run.py --json     those of the traced run as JSON, for `tests/test_house.py`
 
 Traced is `karenina run`, in this process, with a benchmark of one question with a template, a journal and a file of
 results. One scripted server on loopback is both models, through the adapter `openai`. An equal run before it is not
@@ -303,10 +303,8 @@ def _run(folder: Path, url: str) -> None:
 # ---- what is printed
 
 
-def numbers(trace: Trace) -> dict[str, int]:
-    """Return the numbers of a trace and of the source, by name."""
-    modules = source_counts.modules_by_folder()
-    core = source_counts.packages()["karenina_core"]
+def count_trace(trace: Trace) -> dict[str, int]:
+    """Return the numbers of a trace, by name."""
     return {
         "frames of a judge's call": len(trace.call_frames),
         "depth of an item": len(trace.item_frames),
@@ -314,6 +312,14 @@ def numbers(trace: Trace) -> dict[str, int]:
         "names of the request": len(trace.request_names),
         "functions": trace.functions,
         "files": trace.files,
+    }
+
+
+def count_source() -> dict[str, int]:
+    """Return the numbers of the source, by name."""
+    modules = source_counts.modules_by_folder()
+    core = source_counts.packages()["karenina_core"]
+    return {
         "port classes": len(source_counts.port_classes()),
         "source files": len(source_counts.source_files()),
         "modules of the largest folder": max(modules.values()),
@@ -329,7 +335,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
     trace = trace_run()
-    found = numbers(trace)
+    found = count_trace(trace)
     if as_json:
         sys.stdout.write(json.dumps({"numbers": found, "trace": asdict(trace)}) + "\n")
         return
@@ -343,7 +349,7 @@ def main() -> None:
         "folders of more than 20 modules": (f"{name}: {count}" for name, count in large),
         "small files with one importer": source_counts.small_files_with_one_importer(),
     }
-    for name, number in found.items():
+    for name, number in (found | count_source()).items():
         sys.stdout.write("\n".join([f"{name}: {number}", *(f"    {one}" for one in lists.get(name, ()))]) + "\n")
 
 

@@ -11,6 +11,7 @@ from karenina_local.server import POOL, Address, LlamaServer, ServerSettings
 LIVE = Path(__file__).with_name("test_local_live.py")
 REPEATED = {
     "test_the_token_limit_is_enforced_and_reported",
+    "test_a_cancelled_call_ends_and_the_port_stays_usable",
     "test_calls_side_by_side_are_both_answered",
     "test_a_reply_that_takes_too_long_is_a_time_out",
     "test_no_secret_is_in_a_log_or_a_repr",

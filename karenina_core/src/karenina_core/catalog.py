@@ -27,11 +27,11 @@ class AdapterDetails(TypedDict):
 
 
 class Catalog(TypedDict):
-    """The distributions that provide each kind of name.
+    """For each kind of name, the distribution that provides it.
 
-    `recorders` are the adapters that replay recordings, and `variables` the environment variables that do not belong to
-    a setting. `members` are all distributions of the project, each with the extra of `karenina` that installs it, or
-    None if it is always installed.
+    `recorders` contains the adapters that replay recordings, and `variables` the environment variables other than those
+    for settings. `members` contains all distributions of the project, each with the extra of `karenina` that installs
+    it, or None if it is always installed with `karenina`. `known_values` also contains the type of each value.
     """
 
     stages: dict[str, str]
@@ -50,6 +50,9 @@ class Catalog(TypedDict):
     trait_fields: dict[str, str]
     question_fields: dict[str, str]
     template_fields: dict[str, str]
+    known_values: dict[str, tuple[str, str]]
+    primitives: dict[str, str]
+    field_types: dict[str, str]
 
 
 @cache

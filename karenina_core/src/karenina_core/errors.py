@@ -27,12 +27,10 @@ class ItemInterrupt(BaseException):
 
 
 class UndeclaredArtifact(KareninaError):
-    """Raised if a stage uses an artifact that it has not declared."""
+    """Raised when a stage accesses an artifact, or offers a known value, that it has not declared."""
 
-    def __init__(self, stage: str, artifact: str, does: str, declare: str) -> None:
-        super().__init__(
-            f"stage {stage} {does} the artifact {artifact!r} without declaring it; add the key to its {declare}"
-        )
+    def __init__(self, stage: str, name: str, does: str, declare: str, kind: str = "artifact") -> None:
+        super().__init__(f"stage {stage} {does} the {kind} {name!r} without declaring it; add it to its {declare}")
 
 
 class UndeclaredSetting(KareninaError):

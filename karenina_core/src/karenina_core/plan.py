@@ -241,6 +241,9 @@ def make_edges(
     edges: list[Edge] = []
     for choice in selected:
         edges += _order_edges(choice, selected)
+        if choice.slot is Slot.VERIFY_TEMPLATE:
+            offering = [other.stage.name for other in selected if other.stage.offers and other is not choice]
+            edges += [Edge(name, choice.stage.name, None, "known values") for name in offering]
         edges += _artifact_edges(choice, selected, producers)
     return _chain_revisers(selected, edges, ranks), producers
 
@@ -327,5 +330,6 @@ def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers:
         reads=frozenset(key.name for key in declared),
         writes=frozenset(key.name for key in stage.produces),
         revises=frozenset(key.name for key in stage.revises),
+        offers=stage.offers.keys(),
         reads_everything=everything,
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.artifacts.artifact import ANY, AnyKey, EvaluationMode, Slot
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
-from karenina_core.catalog import install_command, read_catalog
+from karenina_core.catalog import install_command, official_first, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import Skip, Stage
@@ -224,6 +226,30 @@ class StageSelection:
                 views = "; ".join(f"{type} for {', '.join(sorted(stages))}" for type, stages in sorted(by_type.items()))
                 self.problems.append(f"the artifact {name!r} has several types ({views}); block one of these plugins")
 
+    def check_known_values(self) -> None:
+        """Add a problem for each known value that several stages offer, or that a stage compares and none offers."""
+        offers = [(pattern, stage) for stage in self.stages for pattern in stage.stage.offers]
+        for (pattern, one), (other_pattern, other) in combinations(offers, 2):
+            if one is not other and (fnmatchcase(pattern, other_pattern) or fnmatchcase(other_pattern, pattern)):
+                blocked = max(one, other, key=lambda stage: official_first(stage.distribution)).stage.name
+                self.problems.append(
+                    f"the known value {pattern!r} is offered by {one.stage.name} and {other.stage.name}, but only one "
+                    f'stage may offer it; block one of them with [plugins] block = ["{blocked}"]'
+                )
+        for comparing in self.stages:
+            for name in comparing.stage.known_values(self.config, self.question):
+                if not any(fnmatchcase(name, pattern) for pattern, _ in offers):
+                    why = self._why_not_offered(name)
+                    self.problems.append(f"question {self.question.id} compares the known value {name!r}, {why}")
+
+    def _why_not_offered(self, name: str) -> str:
+        """Return why no selected stage offers a known value, and how to fix this."""
+        for stage, why in self.left_out:
+            offered = next((other.stage.offers for other in self.candidates if other.stage.name == stage), {})
+            if any(fnmatchcase(name, pattern) for pattern in offered):
+                return f"but {stage}, which offers it, is not in the plan: {why}"
+        return describe_missing_value(name, [pattern for other in self.candidates for pattern in other.stage.offers])
+
     def drop_unmet_stages(self, named: set[str]) -> None:
         """Leave out stages whose required artifacts no selected stage produces.
 
@@ -292,6 +318,7 @@ def select(
     chosen.take_included([candidate for candidate in candidates if candidate.slot is None])
     chosen.check_artifacts()
     chosen.drop_unmet_stages({name for names in named.values() for name in names})
+    chosen.check_known_values()
     return chosen
 
 
@@ -357,3 +384,15 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
     if broken:
         return f"which no installed stage produces; {'; '.join(broken)}"
     return "which no installed stage produces; install a plugin that does, or block the plugin of the stage"
+
+
+def describe_missing_value(name: str, offered: Collection[str]) -> str:
+    """Return which plugin to install for a known value that is not among those `offered`, or the nearest name."""
+    known = read_catalog()["known_values"]
+    for pattern, (owner, _) in known.items():
+        if fnmatchcase(name, pattern):
+            return f"which {owner} offers: {install_command(owner)}"
+    package, owners = name.partition(".")[0], {pattern.partition(".")[0] for pattern in (*known, *offered)}
+    if package in owners or did_you_mean(package, owners, ""):
+        return f"which no plugin offers{did_you_mean(name, offered)}"
+    return f"which no installed plugin offers: {install_command(package.replace('_', '-'))} (if this is its plugin)"

@@ -52,13 +52,13 @@ OPTIONS: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_options_become_letters_and_a_literal(name: str, tmp_path: Path) -> None:
+def test_options_become_letters_and_a_choice(name: str, tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, *OPTIONS[name]))
     question = next(iter(benchmark))
     assert question.question == "Liquid at 20 °C?\n\nA. iron\nB. mercury"
     assert question.raw_answer == "B. mercury"
     assert truths(benchmark)[0] == {"answer": "B"}
-    assert "Literal['A', 'B']" in str(question.answer_template)
+    assert "Choice(options={'A': 'iron', 'B': 'mercury'})" in str(question.answer_template)
 
 
 def test_a_question_with_several_right_options_needs_all_of_them(tmp_path: Path) -> None:
@@ -425,3 +425,11 @@ def test_labels_that_the_question_names_are_not_warned_of(tmp_path: Path, caplog
     rows = [{"question": f"Is text {n} spam or not_spam?", "answer": "not_spam"} for n in range(4)]
     Benchmark.load(written(tmp_path, "a.json", rows))
     assert "the answers are labels" not in caplog.text
+
+
+def test_options_whose_texts_are_letters_stay_letters(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.csv", "question,A,B,C,answer\nWhich vitamin?,B,C,D,A\n")
+
+    assert "Literal['A', 'B', 'C']" in str(
+        next(iter(Benchmark.load(file, columns={"choice_by": "letter"}))).answer_template
+    )

@@ -12,7 +12,8 @@ import typer
 from command_runs import make_plugins, run_karenina, write_benchmark
 
 from karenina_benchmark.config.model_specs import parse_model
-from karenina_cli.input.configuration import parse_models, read_configuration, with_settings
+from karenina_cli.input.configuration import read_configuration, with_settings
+from karenina_cli.input.model_options import parse_models
 from karenina_core import hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError

@@ -97,6 +97,7 @@ def test_every_trait_kind_is_listed_without_internal_fields() -> None:
     assert {field["name"] for field in kinds["regex"]["fields"]} == set(trait_kinds()["regex"].model_fields) - {
         "type",
         "unread",
+        "extra",
     }
 
 

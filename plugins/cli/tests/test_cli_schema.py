@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,6 @@ from karenina_benchmark.yaml_files import read
 from karenina_core.data.rubrics import trait_kinds
 from karenina_template.templates import known_primitives
 
-ROOT = Path(__file__).parents[3]
-EXAMPLES = {
-    f"{page.name} {number}": text
-    for page in sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"])
-    for number, text in enumerate(
-        re.findall(r"^```yaml[^\n]*\n((?:(?!^```).)*?^karenina: 1\n.*?)^```", page.read_text("utf-8"), re.S | re.M)
-    )
-    if "ExactMach" not in text  # the example of the page on `karenina check` has mistakes
-    if not page.name.startswith("add-a-")  # the examples of these use what the page adds
-}
 SHOWN_BY_EDITORS = [
     "an unknown version",
     "no name",
@@ -98,11 +87,6 @@ def test_the_schema_has_all_primitives_and_kinds_of_traits(schema: dict[str, Any
     names = schema["$defs"]["Verification"]["anyOf"][0]["enum"]
     assert set(known_primitives()) <= set(names)
     assert {kind.__name__ for kind in trait_kinds().values()} <= set(schema["$defs"])
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_of_the_documentation_are_valid(schema: dict[str, Any], example: str) -> None:
-    assert errors(schema, EXAMPLES[example]) == []
 
 
 def test_all_parts_of_a_file_are_valid(schema: dict[str, Any]) -> None:

@@ -250,3 +250,27 @@ def test_its_calls_are_counted_under_its_own_name() -> None:
     run = check(judging(True), PARAPHRASE)
     assert run.state.usage["embedding_check"].calls == 1
     assert run.vetoes == []
+
+
+KNOWN = DIAGNOSIS + (
+    '    steps: int = VerifiedField(source="trace.steps", ground_truth=8, verify_with=NumericMaximum())\n'
+)
+OWN = KNOWN + "\n    def verify(self):\n        return self.diagnosis == 'heart attack' and self.steps <= 8\n"
+
+
+@pytest.mark.parametrize("source", [KNOWN, OWN])
+def test_a_known_value_that_is_not_offered_is_never_overridden(source: str) -> None:
+    models = judging(True)
+    run = check(models, PARAPHRASE, source)
+
+    assert run.record.status == "skipped"
+    assert "the fields would fail even if the values had the same meaning" in (run.record.reason or "")
+    assert models.requests == []
+
+
+def test_values_that_no_judge_fills_are_not_compared_by_meaning() -> None:
+    only = KNOWN.replace(DIAGNOSIS.splitlines()[-1] + "\n", "")
+    run = check(judging(True), {}, only)
+
+    assert expected_values(bound(KNOWN)) == {"diagnosis": "heart attack"}
+    assert run.record.reason == "no judge fills a field of the template"

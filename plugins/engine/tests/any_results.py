@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from karenina_core.data.result import VerificationResult
 
@@ -25,6 +25,7 @@ PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
     type(None): st.none(),
     Any: JSON,
+    JsonValue: JSON,
 }
 NOT_OF_TYPE = {"usage_metadata": st.none() | st.just({"total": {"calls": 1, "input_tokens": 0}})}
 """The values of fields that have a rule beside their type."""

@@ -17,9 +17,9 @@ from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_generation import plugin
-from karenina_generation.generate_answer import GenerateAnswer, examples_for
-from karenina_generation.settings import FewShotConfig
+from karenina_generation.generate_answer import GenerateAnswer
 from karenina_testing import ScriptedModels, run_stage
+from karenina_toolkit.answers.few_shot import FewShotConfig, examples_for
 
 pytestmark = pytest.mark.alone
 

@@ -65,7 +65,7 @@ def test_multiple_choice_samples_of_lm_eval_have_no_texts(tmp_path: Path) -> Non
     (question,) = Benchmark.load("out.yaml")
     assert question.question == "What is the capital of Peru?\n\nA. Cusco\nB. Lima"
     assert question.raw_answer == "B. Lima"
-    assert "Literal['A', 'B']" in str(question.answer_template)
+    assert "verify_with=Choice(options={'A': 'Cus" in str(question.answer_template)
 
 
 SAMPLES = [

@@ -24,6 +24,10 @@ def text(said: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": said}], **more}
 
 
+calls = 0
+"""How often the tool `count` was called."""
+
+
 def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if tool == "environment":
         return text(json.dumps(dict(os.environ)))
@@ -31,6 +35,10 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return text(str(Path.cwd()))
     if tool == "process":
         return text(str(os.getpid()))
+    if tool == "count":
+        global calls
+        calls += 1
+        return text(str(calls))
     if tool == "fail":
         return text("the river is dry", isError=True)
     if tool == "sleep":

@@ -16,6 +16,12 @@ QUESTION = """
 FILE = "karenina: 1\nname: Genes\nquestions:" + QUESTION.format(id="right") + QUESTION.format(id="other")
 
 
+@pytest.fixture(autouse=True)
+def _without_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing LangSmith's plugin, which an adapter brings with it, takes each pytest half a second."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:langsmith_plugin")
+
+
 @pytest.fixture
 def answers(pytester: pytest.Pytester) -> str:
     lines = [{"id": "right", "response": "It is BCL2."}, {"id": "other", "response": "It is TP53."}]
@@ -110,7 +116,7 @@ def test_the_user_gives_the_configuration_file(pytester: pytest.Pytester, config
 def test_the_environment_gives_the_configuration_file(
     pytester: pytest.Pytester, configuration: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTEST_ADDOPTS", f"--karenina-config {configuration}")
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"-p no:langsmith_plugin --karenina-config {configuration}")
 
     pytester.runpytest().assert_outcomes(passed=1, failed=1)
 

@@ -46,6 +46,11 @@ OPEN = """
 class Answer(BaseAnswer):
     word: str = VerifiedField(description="The word", verify_with=RegexMatch(pattern="a"))
 """
+KNOWN = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch())
+    steps: int = VerifiedField(source="trace.steps", ground_truth=8, verify_with=NumericMaximum())
+"""
 PATTERNS = """
 class Answer(BaseAnswer):
     gene: str = VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch())
@@ -111,6 +116,7 @@ def test_questions_without_cases_have_a_reason(benchmark: Benchmark) -> None:
     benchmark.add_question("Which word?", None, OPEN, question_id="open")
     benchmark.add_question("Which pattern?", None, PATTERNS, question_id="patterns")
     benchmark.add_question("Which one?", None, LAX, question_id="lax")
+    benchmark.add_question("In how many steps?", None, KNOWN, question_id="known")
     own = make_own_cases(benchmark, Trust.all())
 
     assert own.left_out == {
@@ -118,6 +124,7 @@ def test_questions_without_cases_have_a_reason(benchmark: Benchmark) -> None:
         "plain": "the question has no template",
         "open": "the field 'word' has no ground truth of its own",
         "patterns": "the template has patterns for the whole response",
+        "known": "known values fill steps, and the answers of cases have none",
         "lax": "the template passes wrong values; `karenina check` gives details",
     }
 

@@ -18,6 +18,7 @@ from karenina_template.templates.compose import (
     from_json,
     granular,
     passes,
+    prune,
     to_json,
     validate,
 )
@@ -359,3 +360,27 @@ def test_a_verdict_is_undecided_if_and_only_if_it_could_be_either(tree, results)
 def test_a_decision_about_an_undecided_field_never_flips_a_verdict(tree, results, decided):
     later = {name: decided[name] if result is None else result for name, result in results.items()}
     assert passes(tree, results) in (None, passes(tree, later))
+
+
+@pytest.mark.parametrize(
+    ("tree", "names", "left"),
+    [
+        (AllOf("a", "b"), "b", AllOf("a")),
+        (AnyOf("a", "b"), "a", AnyOf("b")),
+        (AtLeastN(2, "a", "b", "c"), "c", AtLeastN(2, "a", "b")),
+        (AtLeastN(2, "a", "b", "c"), "bc", AtLeastN(1, "a")),
+        (NESTED, "cde", AnyOf("a", AllOf("b"))),
+        (NESTED, "abcde", None),
+        (AllOf(AnyOf("a", "b"), AnyOf("a", "c")), "bc", AllOf(AnyOf("a"))),
+    ],
+)
+def test_fields_that_do_not_count_are_pruned(tree, names, left):
+    assert prune(tree, names) == left
+
+
+@given(trees, st.sets(st.sampled_from(NAMES)))
+def test_pruning_removes_exactly_these_fields(tree, names):
+    pruned = prune(tree, names)
+
+    left = [name for name in fields_of(tree) if name not in names]
+    assert (list(fields_of(pruned)) if pruned is not None else []) == left

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from karenina_template.templates.normalize import SynonymMap
 from karenina_template.templates.primitives import (
     BooleanMatch,
+    Choice,
     ContainsAll,
     ContainsAny,
     DateMatch,
@@ -103,6 +104,12 @@ PRIMITIVES = {
             st.integers(-(10**9), 10**9) | st.decimals(-(10**6), 10**6, places=2),
             st.sampled_from(["", "mg", "%", "chromosomes", "km/h"]),
         ),
+    ),
+    Choice: (
+        st.builds(
+            Choice, options=st.just(["Lima", "Quito", "La Paz"]), unreadable=st.sampled_from(["wrong", "not_judged"])
+        ),
+        st.sampled_from(["A", "b", "Lima", "quito", "C"]),
     ),
     SetContainment: (
         st.builds(SetContainment, mode=st.sampled_from(["exact", "subset", "superset", "overlap"])),

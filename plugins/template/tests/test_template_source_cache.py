@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from karenina_core.data.trust import Trust, digest_of
 from karenina_template.templates import Template, TemplateError, UntrustedTemplate, load_template
-from karenina_template.templates.source.cache import (
+from karenina_template.templates.source.literals import (
     is_comment,
     literal_spans,
     literal_value,

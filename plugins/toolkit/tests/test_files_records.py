@@ -518,7 +518,7 @@ BOMBS = {
     ),
     "rows of another format": (
         *(SHEET, f"<worksheet><sheetData>{'<row><c/></row>' * 130_000}</sheetData></worksheet>"),
-        "it has more than 250,000 XML elements besides its rows",
+        "the part has more than 250,000 XML elements outside its rows",
     ),
     "merged cells": (
         *(SHEET, f"<worksheet {MAIN}><mergeCells>{'<mergeCell/>' * 260_000}</mergeCells></worksheet>"),

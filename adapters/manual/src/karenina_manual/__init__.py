@@ -9,10 +9,10 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_manual.settings import ManualExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort
+    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, Message
 
 __all__ = ["ManualExtra", "plugin"]
 
@@ -55,6 +55,13 @@ def _needs_agent(model: ModelConfig) -> Callable[[CallInfo], bool]:
     return recordings_of(model).is_conversation
 
 
+def _recording(model: ModelConfig, info: CallInfo) -> str | Sequence[Message]:
+    """Return the recorded answer for a call. Raises `PortError` if there is none."""
+    from karenina_manual.recordings import recordings_of
+
+    return recordings_of(model).find(info).said
+
+
 def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit
     """Return a limit on concurrent calls that no run reaches."""
     return 1000
@@ -70,6 +77,7 @@ SPEC = AdapterSpec(
     allowed_in_files=True,
     check=_check,
     mismatches=_mismatches,
+    recording=_recording,
     needs_agent=_needs_agent,
     concurrency=_concurrency,
     uses=("manual_traces",),

@@ -50,6 +50,11 @@ _RULES: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(("slot", "for_slot"), _SLOT),
     "scope": (lambda value: value in ("item", "answer"), '"item" or "answer"', '"item"'),
     "reads": (lambda value: isinstance(value, Mapping), "a dictionary", '{"setting": value_if_missing}'),
+    "offers": (
+        lambda value: isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value),
+        "a dictionary of types by name",
+        '{"my_package.words": int}',
+    ),
     "prompts": (lambda value: isinstance(value, tuple | list), "a tuple of prompt tasks", "(TASK,)"),
     "judge_ports": (_set_of(str), "a set of port names", '{"parser"}'),
     "precedence": (lambda value: type(value) is int, "an integer", "1"),
@@ -82,6 +87,8 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     for kind in ("settings", "trait_settings", "question_settings", "field_settings"):
         if _is_model(getattr(stage, kind)):
             check_owner(getattr(stage, kind), plugin)
+    for value in getattr(stage, "offers", ()):
+        check_name("known value", str(value), plugin)
     return name
 
 

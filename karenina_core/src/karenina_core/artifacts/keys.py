@@ -42,6 +42,10 @@ class BoundTemplate(Protocol):
     def judge_fields(self) -> tuple[str, ...]:
         """The fields that a judge fills in."""
 
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The names of the known values that fill fields, keyed by field. No judge fills these fields."""
+
     def options(self) -> dict[str, Mapping[str, object]]:
         """Return the options for plugins (`Stage.field_settings`), by field and full name."""
 

@@ -42,6 +42,12 @@ class PluginSelection(StrictSettings):
     )
 
 
+def _models(description: str, role: str, *options: str) -> Any:
+    """Return a field for models. `role` is their name in messages, and `options` are those of commands that set it."""
+    extra: dict[str, JsonValue] = {"allowed_in_files": "models", "role": role, "option": list(options)}
+    return Field(default=(), description=description, json_schema_extra=extra)
+
+
 class CoreSettings(BaseModel):
     """The settings that several distributions read, and that the core therefore owns."""
 
@@ -51,12 +57,10 @@ class CoreSettings(BaseModel):
     evaluation_mode: EvaluationMode = Field(
         default="template_only", description="What is evaluated: templates, rubrics, or both."
     )
-    answering_models: tuple[ModelConfig, ...] = Field(
-        default=(), description="The models under test.", json_schema_extra={"allowed_in_files": "models"}
+    answering_models: tuple[ModelConfig, ...] = _models(
+        "The models under test.", "answering model", "--answering", "-a"
     )
-    parsing_models: tuple[ModelConfig, ...] = Field(
-        default=(), description="The judges.", json_schema_extra={"allowed_in_files": "models"}
-    )
+    parsing_models: tuple[ModelConfig, ...] = _models("The judges.", "judge", "--judge", "-j")
     replicate_count: int = Field(default=1, ge=1, description="How many times each question is answered.")
     parsing_only: bool = Field(default=False, description="Only judge answers that were recorded earlier.")
     run_name: str | None = Field(default=None, description="A name for the run, stored in the results.")

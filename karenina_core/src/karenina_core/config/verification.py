@@ -74,7 +74,7 @@ class VerificationConfig(BaseModel):
         filled: dict[str, Any] = {}
         for model, section_values in sections.items():
             try:
-                instance = model.model_validate(section_values, context=filled)
+                instance = model.model_validate(section_values, context={**values, **filled})
             except ValidationError as error:
                 prefix = namespace_of(model)
                 problems += [_describe_problem(problem, owned, prefix) for problem in error.errors(include_url=False)]

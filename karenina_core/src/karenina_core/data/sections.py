@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
@@ -82,6 +82,19 @@ class VerificationResultMetadata(Section):
         return self.parsing.display_string
 
 
+class KnownValue(Section):
+    """A value that a stage offers to the fields of templates, such as the number of an agent's steps.
+
+    If there is no value, `why` states the reason, and `counts` whether this makes a field undecided or wrong. In a
+    result, `fields` contains the fields that have it.
+    """
+
+    value: JsonValue = None
+    why: str | None = None
+    counts: Literal["undecided", "wrong"] = "undecided"
+    fields: list[str] = []
+
+
 class VerificationResultTemplate(Section):
     """The answer, the values that the judge extracted, and how they compare with the ground truth."""
 
@@ -89,6 +102,9 @@ class VerificationResultTemplate(Section):
     trace_messages: list[dict[str, Any]] = []
     parsed_llm_response: dict[str, Any] | None = None
     parsed_gt_response: dict[str, Any] | None = None
+    known_values: dict[str, KnownValue] | None = Field(
+        default=None, description="The values that stages offered to fields of the template, by name."
+    )
     template_verification_performed: bool = False
     verify_result: bool | None = None
     verify_granular_result: Any | None = None
@@ -290,6 +306,7 @@ def _free_fields() -> dict[str, str]:
         "usage_metadata",
         "parsed_llm_response",
         "parsed_gt_response",
+        "known_values",
         "template_verification_performed",
     }
     free = {

@@ -95,6 +95,7 @@ class ModelConfig(StrictSettings, defer_build=True):
         description="MCP server settings, keyed by server name.",
         json_schema_extra={"secrecy": "whole", "allowed_in_files": "never"},
     )
+    stateless_tools: bool = Field(default=False, description="Whether the tools need no state from earlier turns.")
     request_timeout: float | None = Field(
         default=None, gt=0, description="Time limit for one request in seconds; by default, the run's limit."
     )

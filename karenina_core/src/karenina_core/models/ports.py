@@ -135,13 +135,15 @@ NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class CallNotes:
-    """The retries and times of a call, or of all calls of a stage, including failed ones.
+    """The retries and times of a call, or of all calls made by a stage, including failed calls.
 
-    `retries` counts retries by `ErrorCategory`, and `waited` is the time between them in seconds. `seconds` is how long
-    the requests took, and `queued` how long calls waited for the server's limit or the budget. A stored reply has the
-    numbers of the original call. `keys` are the journal keys of the calls. `open_calls` is how many calls are in
-    flight, and `open_seconds` how long there was at least one. This is not the sum of the others, because calls may
-    overlap or come from the journal.
+    `retries` counts retries by `ErrorCategory`, and `waited` is the number of seconds between them. `seconds` is the
+    duration of all requests, `answered` that of the requests that were answered, `cost` what they cost in picodollars
+    (None if this is not known), and `queued` is the number of seconds that calls waited for the server's limit or the
+    budget before they were sent. A reply from the journal has the numbers of the original call. `keys` contains the
+    journal keys of the calls. `open_calls` is the number of calls currently in flight, and `open_seconds` is the time
+    during which at least one call was in flight. That time is not the sum of the others, because calls may overlap or
+    be answered from the journal.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
@@ -151,6 +153,8 @@ class CallNotes:
     keys: list[str] = field(default_factory=list)
     open_calls: int = 0
     open_seconds: float = 0.0
+    answered: float = 0.0
+    cost: int | None = 0
 
     def add(self, other: CallNotes) -> None:
         """Add the retries, times and keys of `other`."""
@@ -160,6 +164,8 @@ class CallNotes:
         self.seconds += other.seconds
         self.queued += other.queued
         self.keys += other.keys
+        self.answered += other.answered
+        self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost
 
     def work_seconds(self, elapsed: float) -> float:
         """Return how much of `elapsed` seconds with these calls was work rather than waiting."""
@@ -303,7 +309,7 @@ class Tool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """An agent's limits and tools.
+    """The limits on an agent's run, and its tools.
 
     - `max_turns`: the maximum number of assistant turns.
     - `timeout`: the maximum number of seconds, or None for no limit.
@@ -313,6 +319,8 @@ class AgentOptions:
     - `guard`: for ports that set `guards_calls`, which pass each request through it so that only the failed request is
       retried. The runs of other agents are limited and retried as a whole.
     - `timeout_setting`: the setting that determines `timeout`, for error messages.
+    - `session`: for an agent without a workspace that runs several times for one answer, a path that names the tools
+      that these runs share. Like a workspace, it is entered and left (`context.leave_workspace`), but never a folder.
     """
 
     max_turns: int = 25
@@ -321,6 +329,7 @@ class AgentOptions:
     guard: TurnGuard | None = None
     tools: tuple[Tool, ...] = ()
     timeout_setting: str = "agent_timeout"
+    session: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

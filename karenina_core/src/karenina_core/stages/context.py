@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
 
 from anyio import to_thread
 
 from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
 from karenina_core.data.outcome import Outcome
-from karenina_core.data.sections import FREE_FIELDS, RevisionRecord, VetoRecord
+from karenina_core.data.sections import FREE_FIELDS, KnownValue, RevisionRecord, VetoRecord
 from karenina_core.errors import (
     ArtifactTypeError,
     MissingArtifact,
@@ -218,6 +219,27 @@ class VerificationContext:
         self._state.revisions.append(change)
         self._state.artifacts[key.name] = value
         self.log.warning("%s revises %s: %s", stage, key.name, why)
+
+    def offer_value(
+        self, name: str, value: Any, *, why: str | None = None, counts: Literal["undecided", "wrong"] = "undecided"
+    ) -> None:
+        """Offer a JSON value to the fields of templates that name it as their source.
+
+        If there is no value, pass None with the reason `why`, and with `counts`, which states whether fields with this
+        source are then undecided (no program could find the value) or wrong (the answer has no such value). The result
+        contains the values that its template uses. Raises `UndeclaredArtifact` if the stage does not declare the name
+        in `offers`, and `ValueError` if `value` is not JSON, or is None without a reason.
+        """
+        if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
+            raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
+        if value is None and not why:
+            raise ValueError(f"the known value {name!r} is None without a reason; state it with why=...")
+        self._state.values[name] = KnownValue(value=value, why=why, counts=counts)
+
+    @property
+    def known_values(self) -> Mapping[str, KnownValue]:
+        """The values that stages have offered for the item and its answer, by name."""
+        return self._state.all_values()
 
     def set_result_field(self, name: str, value: object) -> None:
         """Set a field of the result.

@@ -224,7 +224,13 @@ def _extracted_values(state: State) -> dict[str, Any]:
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:
         return {}
+    filled: dict[str, list[str]] = {}
+    for field, name in bound.sources.items():
+        filled.setdefault(name, []).append(field)
+    known = {name: value for name, value in state.all_values().items() if name in filled}
     return {
+        "known_values": {name: value.model_copy(update={"fields": filled[name]}) for name, value in known.items()}
+        or None,
         "parsed_llm_response": bound.extracted(answer) if answer is not None else None,
         "parsed_gt_response": bound.expected(),
     }

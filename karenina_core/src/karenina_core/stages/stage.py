@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -63,9 +63,9 @@ class Skip:
 
 
 class Stage:
-    """A step from a question to its result. Declarations in the class decide its place in the plan.
+    """A step from a question to its result. The plan orders stages by the declarations of their classes.
 
-    One instance handles all items of a run at the same time, so it must not store anything about an item. Use the
+    A single object serves all items of a run concurrently, so it must not store anything about an item; use the
     context.
 
     - `for_slot`: the slot for all stages of a base class. A stage has the slot of the hook through which a plugin
@@ -83,6 +83,9 @@ class Stage:
       `extra` of a trait, and the stage checks them before a run.
     - `question_settings`: the same for fields of questions, whose values are in `Question.extra`.
     - `field_settings`: the same for options of template fields, whose values are in the `options` of the field's rule.
+    - `offers`: the types of the known values that it offers (`context.offer_value`) to fields of templates, by name,
+      such as `{"checks.*.output": str}`, in which `*` stands for any characters. The stage comes before the stages that
+      verify templates. Names of a third party start with its import package.
     - `prompts`: its prompt tasks, so that prompts can be shown without a call.
     - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
     - `usage_key`: the name under which its model calls are counted.
@@ -105,6 +108,7 @@ class Stage:
     trait_settings: ClassVar[type[BaseModel] | None] = None
     question_settings: ClassVar[type[BaseModel] | None] = None
     field_settings: ClassVar[type[BaseModel] | None] = None
+    offers: ClassVar[Mapping[str, object]] = MappingProxyType({})
     reads: ClassVar[Mapping[str, object]] = MappingProxyType({})
     prompts: ClassVar[tuple[PromptTask, ...]] = ()
     judge_ports: ClassVar[Set[str]] = frozenset({"parser"})
@@ -140,6 +144,12 @@ class Stage:
         By default, this is true for stages with prompts. `trust` says which of the question's code may be executed.
         """
         return bool(self.prompts)
+
+    def known_values(self, config: VerificationConfig, question: Question) -> Collection[str]:
+        """Return the names of the known values that the stage compares for `question`. Some stage must offer each of
+        them. Must be fast.
+        """
+        return ()
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
         """Return the folders outside the benchmark that affect the result of `question`. Must be fast.

@@ -5,7 +5,7 @@ Stages use these through `VerificationContext`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.data.sections import RevisionRecord, StageRecord, VetoRecord
+    from karenina_core.data.sections import KnownValue, RevisionRecord, StageRecord, VetoRecord
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import SourceFolder
@@ -66,6 +66,7 @@ class StageAccess:
     reads: frozenset[str]
     writes: frozenset[str]
     revises: frozenset[str]
+    offers: Collection[str]
     reads_everything: bool
 
     def reads_setting(self, name: str) -> bool:
@@ -161,6 +162,7 @@ class State:
     parent: State | None = None
     artifacts: dict[str, Any] = field(default_factory=dict)
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    values: dict[str, KnownValue] = field(default_factory=dict)
     vetoes: list[VetoRecord] = field(default_factory=list)
     revisions: list[RevisionRecord] = field(default_factory=list)
     records: list[StageRecord] = field(default_factory=list)
@@ -192,6 +194,10 @@ class State:
         if name in self.artifacts:
             return self.artifacts[name]
         return self.parent.artifacts.get(name) if self.parent is not None else None
+
+    def all_values(self) -> dict[str, KnownValue]:
+        """Return the known values of the answer and of the item."""
+        return {**(self.parent.values if self.parent is not None else {}), **self.values}
 
     def first_error(self) -> ItemError | None:
         """Return the error that ended the answer or, if there is none, the item."""
@@ -257,18 +263,17 @@ class StageCalls:
         """
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
-        making = self._state.item.ports.call(
-            ModelRequest(request.model, request.messages, self._complete(request), request.schema, request.options)
-        )
+        info = self._complete(request)
+        making = self._state.item.ports.call(replace(request, info=info))
         try:
             reply = await making
         except PortError as error:
             self.count_failure(error)
             for usage in (error.partial.usage if error.partial is not None else NO_USAGE, error.usage):
                 if usage is not NO_USAGE:
-                    self._count(usage)
+                    self._count(usage, info.task)
             raise
-        self._count(reply.usage)
+        self._count(reply.usage, info.task)
         return reply
 
     def _complete(self, request: ModelRequest) -> CallInfo:
@@ -285,10 +290,10 @@ class StageCalls:
         if isinstance(error, NoRecordedReply) and self.no_recorded_reply is None:
             self.no_recorded_reply = error
 
-    def _count(self, usage: Usage) -> None:
-        """Add the usage of a call to the stage and, under its `usage_key`, to the state."""
+    def _count(self, usage: Usage, task: str) -> None:
+        """Add a call's usage to that of the stage and, under its `task` (the `usage_key`), to that of the state."""
         self.usage = self.usage + usage
-        totals, key = self._state.usage, self._planned.usage_key
+        totals, key = self._state.usage, task or self._planned.usage_key
         totals[key] = totals.get(key, NO_USAGE) + usage
 
 

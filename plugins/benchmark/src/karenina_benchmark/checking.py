@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -17,11 +18,14 @@ from karenina_core.data.rubrics import Rubric, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
+from karenina_core.stage_selection import describe_missing_value
+from karenina_engine.check.turns import said_texts, turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
-from karenina_template.templates.self_check import find_flaws, find_truth_errors
+from karenina_template.templates.self_check import find_flaws, find_said_truths, find_truth_errors
 from karenina_template.templates.source.loading import find_errors
+from karenina_toolkit.known_values import offered_values
 
 if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
@@ -333,8 +337,8 @@ class _Check:
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
         from karenina_engine.check.plugin_checks import trait_fields
 
-        values = trait_fields(self._benchmark.global_rubric, self._benchmark.dynamic_rubric)
-        for what, _ in self._fields.problems_in(values):
+        rubrics = self._benchmark.global_rubric, self._benchmark.dynamic_rubric
+        for what, _ in (*self._fields.problems_in(trait_fields(*rubrics)), *self._fields.misplaced(*rubrics)):
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
@@ -351,6 +355,9 @@ class _Check:
         for what, path in self._fields.problems(question, self._trust):
             place = self._benchmark.place_of(question.id)
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
+        for what, field in turn_problems(question, self._trust):
+            path = ("answer", field, "turn") if field else ()
+            self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
     def check_template(self, question: Question, config: VerificationConfig) -> None:
         """Check a question's template: whether it exists, may run, loads, and fits its ground truths."""
@@ -412,9 +419,12 @@ class _Check:
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
         """Check the ground truths against the template. With `quality`, also check what a judge sees of it."""
+        self._check_sources(question, bound)
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
-        for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
+        flaws = find_flaws(bound, question.question) if self._quality else find_truth_errors(bound)
+        said = find_said_truths(bound, question.question, said_texts(question)) if self._quality else ()
+        for flaw in (*flaws, *said):
             place = self._benchmark.place_of(question.id)
             source, field = question.answer_template or "", flaw.field
             line = None if field is None else find_field_line(source, field)
@@ -424,6 +434,19 @@ class _Check:
                 continue
             path = [] if field is None else ["answer", field, *([flaw.part] if flaw.part else [])]
             self._add(flaw.level, place, flaw.what, flaw.cure, *path, question=question.id)
+
+    def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
+        """Add an error for each field whose known value no plugin offers, or whose type does not fit the value."""
+        if not bound.sources:
+            return
+        place, names = self._benchmark.place_of(question.id), [offer.name for offer in offered_values(active_plugins())]
+        for field, source in bound.sources.items():
+            what, key = bound.template.why_unfit(field), "type"
+            if not any(fnmatchcase(source, name) for name in names):
+                what = f"the field {field!r} has the known value {source!r}, {describe_missing_value(source, names)}"
+                key = "from"
+            if what is not None:
+                self._add("error", place, what, "", "answer", field, key, question=question.id)
 
     def _check_traits(
         self,

@@ -305,6 +305,8 @@ class BenchmarkContent:
 
         Raises `ValueError` if both have a trait with the same name.
         """
+        if self.global_rubric is None and question.rubric is None:
+            return None
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:

@@ -168,7 +168,7 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
     Raises `BenchmarkFileError` if a field or column does not exist, or if nothing is mapped to `question`.
     """
     if columns is None:
-        columns = {name: name for name in table.columns if name in FIELDS or is_question_field(name)}
+        columns = {name: name for name in table.columns if name in FIELDS or is_plugin_column(name)}
     chosen = dict(columns)
     metadata = chosen.pop("metadata", None) or []
     metadata = [metadata] if isinstance(metadata, str) else list(metadata)
@@ -192,6 +192,14 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
 def is_question_field(name: str) -> bool:
     """Return whether a column is named like a question field of an installed plugin."""
     return name in read_catalog()["question_fields"] or ("." in name and name.partition(".")[0] in third_parties())
+
+
+def is_plugin_column(name: str) -> bool:
+    """Return whether a column is a question field of a plugin by its name alone.
+
+    Names without a package, such as `turns`, are words that tables use for other things, so they have to be mapped.
+    """
+    return "." in name and is_question_field(name)
 
 
 def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFileError:

@@ -26,11 +26,13 @@ from karenina_core.config import all_settings as owned_settings
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.calls.journal_labels import JournalLabels, plain_name
-from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, restore_secrets
+from karenina_engine.journal.command import LEFT_OUT, restore_secrets
 from karenina_engine.journal.named_files import find_changes
+from karenina_engine.model_settings import model_settings
 from karenina_engine.offline.rescoring import RescoreReport, find_change
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.result_set import VerificationResultSet, read_results
+from karenina_toolkit.answer_values import values_of_result
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -103,8 +105,9 @@ def make_rescore_request(
     columns = columns or (command.get("columns") if command is not None else None)
     benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken, columns=columns)
     values = _own_settings(command) if command is not None else _free_settings(labels, note)
-    values |= {name: value for name, value in configured.items() if name not in MODEL_ROLES}
-    models: dict[str, Sequence[Any]] = dict(labels.models())
+    holding = model_settings()
+    values |= {name: value for name, value in configured.items() if name not in holding}
+    models: dict[str, Any] = dict(labels.models())
     if ask:
         live = judges or configured.get("parsing_models") or _own_judges(benchmark, command)
         models["parsing_models"] = _match_judges(labels, live)
@@ -121,7 +124,8 @@ def _absolute(path: Path | None) -> Path | None:
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of the user's command without models and secrets, which do not affect scores."""
     stored = command["config"].items()
-    return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
+    holding = model_settings()
+    return {name: value for name, value in stored if name not in holding and value != LEFT_OUT}
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
@@ -222,7 +226,8 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
         if template is None:
             return _mark_unjudged(now, Outcome.TEMPLATE_ERROR, "the question has no template")
         bound = template.for_question(question.id)
-        answer = bound.bind(values, then.template.raw_llm_response)
+        known = values_of_result(then, bound.sources.values())
+        answer = bound.bind(values, then.template.raw_llm_response, known)
         comparison = Comparison(answer)
         passed, patterns = comparison.passed(), answer.verify_regex(then.template.raw_llm_response)
         fields, granular = comparison.results(), comparison.granular() if bound.is_graded else None
@@ -231,6 +236,10 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         return _mark_unjudged(now, Outcome.PARSE_ERROR, f"the extracted values do not fit the template: {what}")
+    now.template.known_values = {
+        name: value.model_copy(update={"fields": [field for field, source in bound.sources.items() if source == name]})
+        for name, value in known.items()
+    } or None
     now.template.field_results, now.template.verify_granular_result = fields, granular
     now.template.regex_validation_results = patterns.results or None
     now.template.regex_overall_success = patterns.overall_success

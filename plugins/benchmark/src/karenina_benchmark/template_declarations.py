@@ -1,12 +1,13 @@
-"""Generating the source of an answer template from declared fields.
+"""Generates the source of an answer template from declared fields.
 
 The fields are a mapping, as in a YAML file:
 
     gene: {description: The gene that is named, ground_truth: BCL2}
     year: {type: int, description: Its year, ground_truth: 1985, verify_with: {type: NumericTolerance, tolerance: 1}}
+    steps: {from: trace.steps, ground_truth: 8, verify_with: NumericMaximum}
 
-The result is a class with `VerifiedField` declarations, so that all templates are loaded in the same way. Names must be
-identifiers and values are written as literals, so nothing in the mapping can become code.
+The generated source is a class with `VerifiedField` declarations, so all templates are loaded in the same way. Names
+must be identifiers and values are written as literals, so nothing in the mapping can become code.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ from karenina_core.namespaces import describe_unknown, flatten
 from karenina_core.plugins import active_plugins
 from karenina_template import templates
 from karenina_template.templates.field import is_option
+from karenina_toolkit.known_values import find_offer
 
-FIELD_KEYS = ("type", "description", "ground_truth", "verify_with", "weight", "extraction_hint")
+FIELD_KEYS = ("type", "description", "from", "ground_truth", "verify_with", "weight", "extraction_hint")
+_FIELD_KEYS = frozenset(FIELD_KEYS)
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
+_OPEN_TYPES = ("list", "object")
+"""Types of fields for known values whose items, or which themselves, may be of any type. Files cannot declare them."""
 _FIELD = re.compile(r" {4}(\w+): ")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -71,14 +76,18 @@ class _Imports:
 
 
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
-    """Return the source of a template with these fields. Without a `strategy`, all must be correct.
+    """Return the source of a template with these fields, combined by `strategy` (None: all must be correct).
 
-    `type` is one of `TYPES` or `{literal: [...]}`; the default depends on `ground_truth` (a string like 2001-12-31 is a
-    date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The default is
-    ExactMatch for strings, SetContainment for lists, and otherwise NumericExact, BooleanMatch, DateMatch or
-    LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name of a field, or `{all_of:
-    [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested. Raises `DeclarationError`
-    for an invalid declaration.
+    `type` is one of `TYPES`, `{literal: [...]}`, or a type that a primitive reads from text, such as quantity. By
+    default it is the type of the known value that `from` names, or it is inferred from `ground_truth` (a string like
+    2001-12-31 is a date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The
+    default, whose parameters a mapping without a `type` may set, depends on the type: ExactMatch for strings,
+    SetContainment for lists, and otherwise NumericExact, BooleanMatch, DateMatch, LiteralMatch or the primitive that
+    reads the type. NumericRange and DateRange need no `ground_truth`, and fields with `from` no `description`. A
+    strategy is the name of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`;
+    strategies can be nested.
+
+    Raises `DeclarationError` for an invalid declaration.
     """
     if not fields:
         raise DeclarationError("a template needs at least one field")
@@ -91,7 +100,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     head += ["from typing import Literal"] if imports.literal else []
     head += [f"import {package}" for package in sorted(imports.packages)]
     # Primitives of plugins cannot be imported from there; the loader knows them, and suggests names for unknown ones.
-    head += [f"from karenina.templates import {', '.join(sorted(imports.names & set(templates.__all__)))}"]
+    head += [f"from karenina.templates import {', '.join(sorted(imports.names.intersection(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
 
 
@@ -124,11 +133,12 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
     """Return whether a declared field is compared as text, given its type or primitive."""
     kind, rule = declared.get("type"), declared.get("verify_with")
+    kind = _offered_type(declared.get("from")) if kind is None else kind
     if isinstance(kind, Mapping):
         options = kind.get("literal")
         return isinstance(options, list) and all(isinstance(option, str) for option in options)
     if kind is not None:
-        return kind in ("str", "list[str]")
+        return kind in ("str", "list[str]") or kind not in TYPES  # a primitive reads a type of its own from text
     return (rule.get("type") if isinstance(rule, Mapping) else rule) in _TEXT_PRIMITIVES
 
 
@@ -146,28 +156,39 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     if not isinstance(declared, Mapping):
         cure = "write {description: ..., ground_truth: ...}"
         raise DeclarationError(f"the field {name!r} is not a mapping", "answer", name, cure=cure)
-    try:
-        declared = flatten(declared, FIELD_KEYS)
-    except ValueError as error:
-        raise DeclarationError(str(error), "answer", name) from error
-    options = {key: value for key, value in declared.items() if is_option(key)}
-    for key in declared:
-        if key not in FIELD_KEYS and key not in options:
-            cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
-            raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
-    primitive = _primitive_name(declared.get("verify_with"), name)
+    options: dict[str, Any] = {}
+    if not _FIELD_KEYS.issuperset(declared):
+        try:
+            declared = flatten(declared, FIELD_KEYS)
+        except ValueError as error:
+            raise DeclarationError(str(error), "answer", name) from error
+        options = {key: value for key, value in declared.items() if is_option(key)}
+        for key in declared:
+            if key not in FIELD_KEYS and key not in options:
+                cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
+                raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
+    declared = _with_primitive_of_type(declared, name)
+    primitive, source = _primitive_name(declared.get("verify_with"), name), declared.get("from")
+    if source is not None and not isinstance(source, str):
+        what = "`from` must be the name of a known value, such as trace.steps"
+        raise DeclarationError(what, "answer", name, "from")
     on_trace = primitive in _TRACE_PRIMITIVES
-    needed = () if on_trace else ("description",) if primitive in _RANGE_TYPES else ("description", "ground_truth")
-    for key in needed:
-        if declared.get(key) is None:
+    needed = {"description": on_trace or source is not None, "ground_truth": on_trace or primitive in _RANGE_TYPES}
+    for key, is_optional in needed.items():
+        if declared.get(key) is None and not is_optional:
             raise DeclarationError(f"the field {name!r} has no {key!r}", "answer", name, cure="add it")
     truth = declared.get("ground_truth", True if on_trace else None)
-    kind, annotation = _write_type(imports, declared.get("type"), truth, primitive, name)
+    stated = declared.get("type")
+    types: tuple[str, ...] = TYPES
+    if stated is None and source is not None:
+        stated, types = _type_of_source(source, truth, primitive, name), TYPES + _OPEN_TYPES
+    kind, annotation = _write_type(imports, stated, truth, primitive, name, types)
     truth = _convert_truth(truth, kind, name) if truth is not None else None
     description = declared.get("description")
     if description is not None and not isinstance(description, str):
         description = str(description)
-    arguments = [f"description={description or ''!r}"]
+    arguments = [f"description={description or ''!r}"] if description or source is None else []
+    arguments += [f"source={source!r}"] if source is not None else []
     if truth is not None:
         arguments.append(f"ground_truth={_write_literal(imports, truth, name, 'ground_truth')}")
     arguments.append(f"verify_with={_write_verify_with(imports, declared.get('verify_with'), kind, name)}")
@@ -190,6 +211,28 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     yield "    )"
 
 
+def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the declaration of a field, with a type such as quantity replaced by the text that its primitive reads.
+
+    Raises `DeclarationError` for other types, naming the plugin if it is known and not installed.
+    """
+    kind, rule = declared.get("type"), declared.get("verify_with")
+    if not isinstance(kind, str) or kind in TYPES:
+        return declared
+    active_plugins()  # which may add primitives
+    primitive = templates.primitives_by_field_type().get(kind)
+    if primitive is None:
+        if (missing := templates.missing_pack(kind)) is not None:
+            raise DeclarationError(f"the type {kind!r} is not available", "answer", name, "type", cure=missing)
+        if not isinstance(rule, Mapping) or "type" in rule:
+            return declared
+        cure = f"use {', '.join([*TYPES, *templates.primitives_by_field_type()])} or {{literal: [...]}}"
+        raise DeclarationError(f"unknown type {kind!r}", "answer", name, "type", cure=cure)
+    if rule is None or (isinstance(rule, Mapping) and "type" not in rule):
+        rule = {"type": primitive, **(rule or {})}
+    return {**declared, "type": "str", "verify_with": rule}
+
+
 def _primitive_name(verify_with: Any, name: str) -> str | None:
     """Return the name of the declared primitive, if there is one. Raises `DeclarationError` for other values."""
     if isinstance(verify_with, Mapping):
@@ -206,11 +249,14 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
     return verify_with
 
 
-def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str) -> tuple[str, str]:
-    """Return the kind of a field (one of `TYPES`, or `literal`) and its annotation.
+def _write_type(
+    imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str, types: tuple[str, ...]
+) -> tuple[str, str]:
+    """Return the kind of a field (one of `types`, or `literal`) and its annotation.
 
-    If it is not declared, it follows from `truth` and `primitive`. Raises `DeclarationError` if the type is unknown or
-    does not follow.
+    Without a declared type, it is inferred from `truth` and `primitive`.
+
+    Raises `DeclarationError` if the type is unknown or cannot be inferred.
     """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
         imports.literal = True
@@ -221,12 +267,30 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
         return "literal", f"Literal[{', '.join(choices)}]"
     if declared is None:
         declared = _infer_type(truth, primitive, name)
-    if declared not in TYPES:
+    if declared not in types:
         cure = f"use {', '.join(TYPES)} or {{literal: [...]}}"
         raise DeclarationError(f"unknown type {declared!r}", "answer", name, "type", cure=cure)
     if declared == "date":
         imports.date = True
     return declared, declared
+
+
+def _type_of_source(source: str, truth: Any, primitive: str | None, name: str) -> str:
+    """Return the type of a field that a known value fills, inferred from its truth if the known value may have any
+    type.
+    """
+    if (offered := _offered_type(source)) is not None:
+        return offered
+    try:
+        return _infer_type(truth, primitive, name)
+    except DeclarationError:
+        return "list" if isinstance(truth, list) else "object"
+
+
+def _offered_type(source: object) -> str | None:
+    """Return the type of the known value called `source`, or None if it is not known or may be any type."""
+    offer = find_offer(source) if isinstance(source, str) else None
+    return offer.kind if offer is not None and offer.kind in TYPES else None
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
@@ -404,16 +468,18 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
 
 
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
-    """Return the source of a row's template. Each `{column: name}` in `fields` becomes that column's value.
+    """Return the source of a row's template, with each `{column: name}` in `fields` replaced by that column's value.
 
-    A string from a column has the type str by default, so that a field has the same type in all rows. Raises
+    Without a `type` (or a known value that has one), a string from a column has the type str, so that a field has the
+    same type in all rows. Raises
     `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():
         filled[name] = fill_columns(declared, row)
         from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
-        if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):
+        has_type = "type" in declared or _offered_type(declared.get("from")) is not None
+        if from_column and not has_type and isinstance(filled[name].get("ground_truth"), str):
             filled[name] = {"type": "str", **filled[name]}
     return make_template_source(filled, strategy)
 

@@ -173,38 +173,40 @@ class _Reader:
 
         Its own values override merged ones.
         """
-        if node in self._merged:
-            return self._merged[node]
+        known = self._merged.get(node)
+        if known is not None:
+            return known
         if node in self._merging:
             raise self._error(node, "an alias refers to a value that contains it", "write out the value instead")
-        self._merging.add(node)
-        merged: _Pairs = {}
-        own: _Pairs = {}
-        for key, value in self._checked_pairs(node):
-            if key.tag == MERGE:
-                self._merge_keys(value, merged)
-            else:
-                own.setdefault(key.value, (key, value))
-        pairs = self._merged[node] = {**merged, **own} if merged else own
+        pairs = self._own_pairs(node)
+        if any(key.tag == MERGE for key, _ in node.value):
+            self._merging.add(node)
+            merged: _Pairs = {}
+            for key, value in node.value:
+                if key.tag == MERGE:
+                    self._merge_keys(value, merged)
+            pairs = merged | {name: pair for name, pair in pairs.items() if pair[0].tag != MERGE}
+        self._merged[node] = pairs
         return pairs
 
-    def _checked_pairs(self, node: MappingNode) -> list[tuple[ScalarNode, Node]]:
-        """Return the keys and values of a mapping, collecting an error for each duplicate key.
+    def _own_pairs(self, node: MappingNode) -> _Pairs:
+        """Return the keys and values of a mapping, with `<<` as any other key, collecting an error for each duplicate
+        key.
 
         Raises `BenchmarkFileError` for a key that is not a scalar.
         """
         self._check_tag(node, "map")
-        seen: dict[str, int] = {}
-        pairs = []
+        first: _Pairs = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
                 raise self._error(key, "a key must be a string", "put the key in quotes")
-            if key.value in seen:
-                what = f"the key {key.value!r} appears twice (first in line {seen[key.value]})"
+            name = key.value
+            if name in first:
+                what = f"the key {name!r} appears twice (first in line {first[name][0].line + 1})"
                 self._problems.found.append(self._error(key, what, "remove one of them"))
-            seen.setdefault(key.value, key.line + 1)
-            pairs.append((key, value))
-        return pairs
+            else:
+                first[name] = key, value
+        return first
 
     def _merge_keys(self, node: Node, merged: _Pairs) -> None:
         """Add the pairs of the mappings after `<<` to `merged`, unless their keys are already there.

@@ -22,6 +22,8 @@ INT: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 TEXT: Final = CORE + "str"
 MERGE: Final = CORE + "merge"
+_SEQUENCE: Final = CORE + "seq"
+_MAPPING: Final = CORE + "map"
 _TAGS: Final = {
     MERGE: re.compile("<<"),
     f"{CORE}null": NULL,
@@ -29,7 +31,7 @@ _TAGS: Final = {
     f"{CORE}int": INT,
     f"{CORE}float": FLOAT,
 }
-_KNOWN_TAGS: Final = {TEXT, CORE + "seq", CORE + "map", *_TAGS}
+_KNOWN_TAGS: Final = {TEXT, _SEQUENCE, _MAPPING, *_TAGS}
 _ODD: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
 """Unusual line breaks, and byte-order marks."""
 _BLOCK_START: Final = re.compile(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
@@ -121,21 +123,19 @@ class _Differences:
         self._text = text
         self._tabs = text.count("\t")
 
-    def check(self, event: Any, flow: bool) -> None:
+    def check(self, event: Any, *, is_scalar: bool, flow: bool) -> None:
         """Raise `_Uncertain` if a value starts at such a place. `flow` is true in `[]` or `{}`."""
-        import yaml
-
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
             raise _Uncertain
-        is_scalar = isinstance(event, yaml.ScalarEvent)
         if not is_scalar:
             return
-        if not event.style:
+        style = event.style
+        if not style:
             if flow and "?" in event.value:
                 raise _Uncertain
-        elif event.style in "|>" or self._tabs:
+        elif style in "|>" or self._tabs:
             written = self._text[event.start_mark.index : event.end_mark.index]
-            if event.style in "|>":
+            if style in "|>":
                 first, _, written = written.partition("\n")
                 if not _BLOCK_START.fullmatch(first):
                     raise _Uncertain
@@ -153,6 +153,9 @@ class _Composer:
     """Builds nodes from the events of a parser."""
 
     def __init__(self, parser: _Parser, max_nodes: int, differences: _Differences | None = None) -> None:
+        import yaml  # only here, because even an import that is done takes time for each node
+
+        self._events = yaml
         self._next = parser.get_event
         self._max_nodes = max_nodes
         self._differences = differences
@@ -164,15 +167,14 @@ class _Composer:
 
         Raises `_Uncertain`, and the same errors as `compose`.
         """
-        import yaml
-
+        stream_end = self._events.StreamEndEvent
         self._next()
-        if isinstance(self._next(), yaml.StreamEndEvent):
+        if isinstance(self._next(), stream_end):
             return None
         root = self._compose(self._next(), flow=False)
         self._next()
         event = self._next()
-        if not isinstance(event, yaml.StreamEndEvent):
+        if not isinstance(event, stream_end):
             raise _error("but found another document", event.start_mark)
         if self._differences is not None:
             self._differences.check_end(root)
@@ -180,44 +182,43 @@ class _Composer:
 
     def _compose(self, event: Any, flow: bool) -> Node:
         """Return the node that an event starts or refers to. `flow` is true in `[]` or `{}`."""
-        import yaml
-
-        line = event.start_mark.line
+        events, line, anchor = self._events, event.start_mark.line, event.anchor
         self._nodes += 1
         if self._nodes > self._max_nodes:
             raise TooManyValues(line + 1, self._max_nodes)
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._anchors:
-                raise _error(f"found undefined alias {event.anchor!r}", event.start_mark)
-            return self._anchors[event.anchor]
-        if event.anchor is not None and event.anchor in self._anchors:
+        if isinstance(event, events.AliasEvent):
+            if anchor not in self._anchors:
+                raise _error(f"found undefined alias {anchor!r}", event.start_mark)
+            return self._anchors[anchor]
+        if anchor is not None and anchor in self._anchors:
             raise _error("second occurrence", event.start_mark)
+        is_scalar = isinstance(event, events.ScalarEvent)
         if self._differences is not None:
-            self._differences.check(event, flow)
-        node = _start_node(event, line)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node
-        if isinstance(node, SequenceNode):
-            while not isinstance(entry := self._next(), yaml.SequenceEndEvent):
-                node.value.append(self._compose(entry, event.flow_style))
-        elif isinstance(node, MappingNode):
-            while not isinstance(key := self._next(), yaml.MappingEndEvent):
-                pair = self._compose(key, event.flow_style), self._compose(self._next(), event.flow_style)
-                node.value.append(pair)
+            self._differences.check(event, is_scalar=is_scalar, flow=flow)
+        tag = None if event.tag == "!" else event.tag
+        node: Node
+        if is_scalar:
+            tag = tag or (_resolve(event.value) if event.implicit[0] else TEXT)
+            node = ScalarNode(tag, event.value, line, event.style == "|")
+            if anchor is not None:
+                self._anchors[anchor] = node
+            return node
+        in_flow = event.flow_style
+        if isinstance(event, events.SequenceStartEvent):
+            entries: list[Node] = []
+            node = SequenceNode(tag or _SEQUENCE, entries, line)
+            if anchor is not None:
+                self._anchors[anchor] = node
+            while not isinstance(entry := self._next(), events.SequenceEndEvent):
+                entries.append(self._compose(entry, in_flow))
+            return node
+        pairs: list[tuple[Node, Node]] = []
+        node = MappingNode(tag or _MAPPING, pairs, line)
+        if anchor is not None:
+            self._anchors[anchor] = node
+        while not isinstance(key := self._next(), events.MappingEndEvent):
+            pairs.append((self._compose(key, in_flow), self._compose(self._next(), in_flow)))
         return node
-
-
-def _start_node(event: Any, line: int) -> Node:
-    """Return the node for a scalar, or an empty node for a collection."""
-    import yaml
-
-    tag = None if event.tag == "!" else event.tag
-    if isinstance(event, yaml.ScalarEvent):
-        tag = tag or (_resolve(event.value) if event.implicit[0] else TEXT)
-        return ScalarNode(tag, event.value, line, event.style == "|")
-    if isinstance(event, yaml.SequenceStartEvent):
-        return SequenceNode(tag or CORE + "seq", [], line)
-    return MappingNode(tag or CORE + "map", [], line)
 
 
 def _error(problem: str, mark: Any) -> ComposerError:

@@ -67,11 +67,12 @@ class Judgement:
 
 @dataclass(slots=True)
 class Answer:
-    """An answer of a model, with what all judges said about it.
+    """An answer from an answering model, with the judgements of all judges.
 
-    `id` is a digest of the question, model, replicate and text, so that it stays the same in another run that judged
-    the same stored answer. `truth` maps the fields of the template to their true values as JSON. `drawn_as` is the
-    value of `verdicts` when the answer was drawn, or None unless the run has been scored again since.
+    `id` is a digest of the question, model, replicate and text, so an answer has the same id in another run that judged
+    the same stored answer. `truth` maps the template's fields to their true values as JSON strings. `known` describes
+    the fields that known values fill, because people cannot find these values in the answer. `drawn_as` is the value of
+    `verdicts` at the time the answer was drawn, or None unless the run has been scored again since.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Answer:
     text: str
     reference: str | None
     truth: Mapping[str, str]
+    known: Mapping[str, str] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
     drawn_as: str | None = None
 
@@ -143,17 +145,18 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return the ground truth of an answer as text.
+    """Return an answer's ground truth as text: the reference answer, and the true values of any fields that differ
+    from it. Fields that known values fill are followed by their value and result.
 
-    This is the reference answer, followed by the true values of the fields that differ from it. Booleans are written
-    *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
+    A boolean is written *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
     """
     reference = answer.reference or ""
     word = _BOOLEANS.get(reference.strip().lower(), "")
     if word in answer.truth.values():
         reference = word
     parts = [reference] if reference else []
-    parts += [f"{name}: {text}" for name, value in answer.truth.items() if (text := readable(value)) != reference]
+    texts = {**{name: readable(value) for name, value in answer.truth.items()}, **answer.known}
+    parts += [f"{name}: {text}" for name, text in texts.items() if text != reference]
     return "; ".join(parts)
 
 
@@ -200,6 +203,7 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
     meta = result.metadata
     rows = result_table([result], "fields")
     truth = {str(row["field"]): str(row["truth"]) for row in rows if row["truth"] is not None}
+    known = {str(row["field"]): _known(row) for row in rows if row["source"] is not None}
     return Answer(
         id,
         meta.question_id,
@@ -209,7 +213,14 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
         result.template.raw_llm_response,
         meta.raw_answer,
         truth,
+        known,
     )
+
+
+def _known(row: Row) -> str:
+    """Return the true value of a field that a known value fills, with this value and the result of the comparison."""
+    result = "undecided" if row["passed"] is None else "passed" if row["passed"] else "failed"
+    return f"{readable(str(row['truth']))} ({row['source']} is {row['known'] or 'not known'}: {result})"
 
 
 def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:

@@ -60,6 +60,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
     """
 
     name = "DeepJudgmentParseTemplate"
+    turns = True
     produces = frozenset(
         {
             Keys.PARSED_ANSWER,

@@ -13,8 +13,9 @@ import typer
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.model_specs import recording_interface
 from karenina_benchmark.template_declarations import make_template_source
-from karenina_cli.input.configuration import SPEC_HELP, read_configuration
-from karenina_cli.input.options import ConfigOptions, benchmark_argument, model_option, question_option
+from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.model_options import SPEC_HELP, ModelOptions, model_option
+from karenina_cli.input.options import ConfigOptions, benchmark_argument, question_option
 from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
@@ -203,7 +204,8 @@ def draft(
         selection = select_questions(benchmark, question, limit)
         every = [benchmark.get(question_id) for question_id in benchmark.ids]
         items = make_benchmark(selection.wanted, every, from_response=from_response)
-        chosen = read_configuration(None, setup.config, setup.settings, judges=[model] if model is not None else None)
+        models = ModelOptions({"parsing_models": [model]} if model is not None else {})
+        chosen = read_configuration(None, setup.config, setup.settings, models=models)
         used, unused = make_config(selection.wanted, chosen, tries)
         if unused:
             screen.note(f"These settings have no effect on drafts: {', '.join(unused)}.")

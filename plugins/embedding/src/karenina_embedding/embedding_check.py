@@ -134,11 +134,13 @@ class EmbeddingCheck(Stage):
             return Skip("the template's own check failed with an error")
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
         extracted = bound.extracted(answer)
+        if not extracted:
+            return Skip("no judge fills a field of the template")
         if all(value is None for value in extracted.values()):
             return Skip("the judge found no value in the answer")
         if not expected_values(bound):
             return Skip("the template has no ground truth to compare with")
-        if not _would_pass(bound, answer, extracted):
+        if not _would_pass(bound, bound.with_known_values(answer, context.known_values), extracted):
             return Skip("the fields would fail even if the values had the same meaning")
         return True
 
@@ -195,7 +197,9 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the true values of the fields that a judge extracts, not of those that read the response."""
+    """Return the true values of the fields that a judge extracts, excluding fields that read the response itself and
+    fields that known values fill.
+    """
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}
 
@@ -206,16 +210,16 @@ def canonical(values: Mapping[str, Any]) -> str:
 
 
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str, Any]) -> bool:
-    """Check if the fields would pass if all extracted values were equivalent to the true ones.
+    """Return whether the fields would pass if every extracted value were equivalent to the true value.
 
-    Fields without an extracted value keep their result. A class that verifies no fields or has its own `verify` method
-    is assumed to pass.
+    Fields without an extracted value, such as those that known values fill, keep their result. A class without verified
+    fields, or with its own `verify` method, is assumed to pass unless a field with a known value did not.
     """
-    key = bound.template.key
     if bound.composition is None:
-        return True
+        known = answer.field_results() if bound.sources else {}
+        return all(known.get(name) is True for name in bound.sources)
     results = {name: passed or extracted.get(name) is not None for name, passed in answer.field_results().items()}
-    return key.verdict(results) is True
+    return bound.template.key.verdict(results) is True
 
 
 def _similarity(model: str, one: str, another: str) -> float:

@@ -15,12 +15,14 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from karenina_core.config.setting_owners import PREFIX
+from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.text import did_you_mean
 from karenina_engine.calls.concurrency_limits import Concurrency
 from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy
 from karenina_engine.cost.price_source import OwnPrice
+from karenina_engine.model_settings import model_settings, models_in
 
 _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "allowed_in_files": "never"}
@@ -321,7 +323,9 @@ class EngineSettings(BaseModel):
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
         """Raise `ValueError` if a limit is for a model that is not configured. Skipped if no models are known."""
         values = info.context or {}
-        ids = [model.id for role in ("answering_models", "parsing_models") for model in values.get(role, ())]
+        models = [model for name in model_settings() for model in models_in(values.get(name))]
+        ids = [str(model.get("id")) for model in models if isinstance(model, Mapping)]  # of settings not checked yet
+        ids += [model.id for model in models if isinstance(model, ModelConfig)]
         for id in value:
             if ids and id not in ids:
                 raise ValueError(f"no model has the id {id!r}{did_you_mean(id, ids)}")

@@ -12,7 +12,7 @@ from karenina_benchmark.tables.column_roles import TRUTH
 from karenina_benchmark.tables.declare_answers import declare_answers, exact_match, holds_alternatives
 from karenina_benchmark.tables.lettered_options import Options, find_right_options
 from karenina_benchmark.tables.message_texts import as_texts
-from karenina_benchmark.tables.table_answers import declare_letters
+from karenina_benchmark.tables.table_answers import declare_options
 from karenina_importing.field_mapping import FieldMapping
 from karenina_toolkit.patterns import PatternTimeout, search
 from karenina_toolkit.printable import quantity
@@ -25,8 +25,9 @@ _DESCRIPTIONS: Final = {
     "integer": "The whole number that the response gives as its answer",
     "boolean": "Whether the response answers the question with yes or true",
     "date": "The date that the response gives as its answer",
-    "choice": "The letter of the option that the response gives as its answer",
 }
+_READ: Final = "The answer that the response gives, copied as it is written, with its unit if it has one"
+"""The description of a field whose type a primitive reads, such as quantity."""
 _TYPES: Final = {"text": "str", "number": "float", "integer": "int", "boolean": "bool", "date": "date"}
 
 
@@ -51,14 +52,14 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
     if not truths:
         raise NoAnswer("the row has no correct answer; map raw_answer to a different path")
     answers = extract(mapping, truths)
-    declared: dict[str, Any] = {"description": _DESCRIPTIONS[kind]}
+    declared: dict[str, Any] = {"description": _DESCRIPTIONS.get(kind, _READ)}
     if kind == "choice":
-        letters = list(ascii_uppercase[: len(choices)])
-        letter = letters[choice_index(mapping, answers, choices)]
-        return {"answer": {"type": {"literal": letters}, **declared, "ground_truth": letter}}
+        options = dict(zip(ascii_uppercase, choices, strict=False))
+        letter = ascii_uppercase[choice_index(mapping, answers, choices)]
+        return {"answer": declare_options(options, (letter,), several=False)}
     if choices and kind == "text":
         answers = [choices[choice_index(mapping, answers, choices)]]
-    declared = {"type": _TYPES[kind], **declared}
+    declared = {"type": _TYPES.get(kind, kind), **declared}
     if kind == "text":
         return {"answer": {**declared, "ground_truth": answers[0], "verify_with": exact_match(answers)}}
     if len(set(answers)) > 1:
@@ -102,7 +103,7 @@ def declare_by_kind(
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
     decided: list[dict[str, Any] | None] = [
-        {"answer": {TRUTH: declare_letters(list(option), letters, several=several)}} if letters else None
+        {"answer": {TRUTH: declare_options(option, letters, several=several)}} if letters else None
         for option, letters in zip(options, right.letters, strict=True)
     ]
     lettered = sum(map(bool, right.letters))
@@ -241,6 +242,8 @@ def _convert(kind: str, truth: str) -> Any:
             raise NoAnswer(f"the correct answer must be yes, no, true or false, not {truth!r:.80}")
         return _BOOLEANS[text.casefold()]
     if kind == "date":
+        return text
+    if kind not in _TYPES:
         return text
     text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
     try:

@@ -22,6 +22,8 @@ from karenina_benchmark.tables.message_texts import NotText, as_text, is_convers
 from karenina_benchmark.tables.question_rows import context_text
 from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.errors import ConfigError
+from karenina_core.plugins import active_plugins
+from karenina_template.templates.primitives import missing_pack, primitives_by_field_type
 from karenina_toolkit import traces
 
 NAMES: Final = {
@@ -52,6 +54,12 @@ _PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
 _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 
+def _is_read(answer_type: str) -> bool:
+    """Return whether the answer type is one that a primitive reads from text, such as quantity."""
+    active_plugins()  # which may add primitives
+    return answer_type in primitives_by_field_type()
+
+
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
     """Where the values are in a row, and how the right answer becomes a template.
@@ -73,8 +81,10 @@ class FieldMapping:
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` if `answer`, `choice_by` or `answer_pattern` is invalid."""
-        if isinstance(self.answer, str) and self.answer not in ANSWER_TYPES:
-            cure = suggest_key(self.answer, ANSWER_TYPES, f"choose one of {', '.join(ANSWER_TYPES)}")
+        if isinstance(self.answer, str) and self.answer not in ANSWER_TYPES and not _is_read(self.answer):
+            types = (*ANSWER_TYPES, *primitives_by_field_type())
+            missing = missing_pack(self.answer)
+            cure = missing or suggest_key(self.answer, types, f"choose one of {', '.join(dict.fromkeys(types))}")
             raise ConfigError([f"unknown answer type {self.answer!r} in the mapping; {cure}"])
         if self.choice_by is not None and self.choice_by not in CHOICE_BY:
             raise ConfigError([f"choice_by must be one of {', '.join(CHOICE_BY)}, not {self.choice_by!r}"])

@@ -15,6 +15,8 @@ from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.rates import Rate, pass_rate, rate
 from karenina_template.templates.comparison import Comparison
+from karenina_template.turns import read_turns
+from karenina_toolkit.conversations import read_conversation
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -109,7 +111,11 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
     recorded.
     """
     everything = {**(base.template.parsed_llm_response or {}), **values}
-    answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
+    judged = {name: everything.get(name) for name in bound.judge_fields}
+    answer = bound.bind(judged, base.template.raw_llm_response, base.template.known_values or {})
+    conversation = read_conversation(base.metadata.question_text, base.template.trace_messages, base.extensions)
+    if conversation is not None:
+        read_turns(bound, answer, conversation)
     comparison = Comparison(answer)
     fields: dict[str, Any] = {"parsed_llm_response": bound.extracted(answer)}
     try:

@@ -12,6 +12,7 @@ from typer import BadParameter
 
 from karenina_benchmark import Benchmark
 from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.model_options import ModelOptions
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_engine.results.summary_text import group_table
@@ -88,12 +89,12 @@ class BenchmarkFile(pytest.File):
     def _config(self) -> VerificationConfig:
         """Return the configuration of the run. Raises `ConfigError` or `BadParameter` if an option is invalid."""
         option = self.config.getoption
+        models = {"answering_models": option("karenina_answering"), "parsing_models": option("karenina_judge")}
         return read_configuration(
             self.benchmark,
             self._path_of("karenina_config"),
             option("karenina_set"),
-            answering=option("karenina_answering"),
-            judges=option("karenina_judge"),
+            models=ModelOptions({name: specs for name, specs in models.items() if specs}),
             recordings=[self.config.invocation_params.dir / file for file in option("karenina_recordings") or ()],
         )
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karenina_core.errors import ConfigError
 from karenina_core.models.settings_models import AllowedInFiles
+from karenina_engine.model_settings import configured_models
 from karenina_engine.run.executor import Executor
 from karenina_engine.settings import EngineSettings
 from karenina_toolkit.plugin_lookup import find_adapter
@@ -119,9 +120,9 @@ def _limit_workers(session: RunSession, workers: int) -> int:
     It is limited by `workers`, the number of answers, and the lowest concurrency limit of a server. A warning is logged
     if a server's limit reduces it.
     """
-    core, concurrency = session.config.core, session.config.section(EngineSettings).concurrency()
+    concurrency = session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []
-    for model in (*core.answering_models, *core.parsing_models):
+    for _, model in configured_models(session.config):
         declared = find_adapter(session.parts.plugins, model.interface).spec.concurrency
         allowed.append(concurrency.bounds(model, declared(model) if declared is not None else None).ceiling)
     fewest = min(allowed)

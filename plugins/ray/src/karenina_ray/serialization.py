@@ -163,12 +163,14 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
     notes = outcome.notes
     if outcome.files:
         payload["files"] = [file.model_dump(mode="json") for file in outcome.files]
-    return {**payload, "notes": [notes.retries, notes.waited, notes.seconds, notes.queued, notes.keys]}
+    times = [notes.waited, notes.seconds, notes.queued]
+    return {**payload, "notes": [notes.retries, *times, notes.keys], "spent": [notes.answered, notes.cost]}
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:
     """Decode what `encode_outcome` encoded. `port` is the kind of port that made the call."""
     notes = CallNotes(*payload["notes"])
+    notes.answered, notes.cost = payload["spent"]
     if "error" in payload:
         return CallOutcome(None, load_error(payload["error"]), notes)
     files = tuple(map(KeptFile.model_validate, payload.get("files", ())))

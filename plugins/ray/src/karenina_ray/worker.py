@@ -26,6 +26,8 @@ from karenina_engine.calls.reply_json import load_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.planner import Planner
 from karenina_engine.cost.budget import OverBudget
+from karenina_engine.cost.ledger import Ledger, PriceTable
+from karenina_engine.model_settings import configured_models
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
@@ -86,15 +88,19 @@ class RemoteClient:
 
 
 class RemoteLedger:
-    """Sends the usage of a worker's calls to the ledger of the run, which computes the costs."""
+    """The run's ledger, as used for a worker's calls. The worker sends the usage, and the run counts it.
 
-    def __init__(self, client: RemoteClient) -> None:
+    `prices` are the prices of the run, with which the worker computes what a call cost.
+    """
+
+    def __init__(self, client: RemoteClient, prices: PriceTable) -> None:
         self._client = client
+        self._costs = Ledger(prices)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Send the usage of a call. Returns None, because the cost is not known here."""
+        """Send a call's usage, and return its cost in picodollars, or None if the cost is unknown."""
         self._client.send_call("call_made", call, usage=astuple(usage))
-        return None
+        return self._costs.cost(call, usage)
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
         """Send the usage of a reply from the journal."""
@@ -229,7 +235,7 @@ class Worker:
             limit_calls(plugins, concurrency, policy.patience),
             find_observers(plugins),
             store=reply_store,
-            ledger=RemoteLedger(client),
+            ledger=RemoteLedger(client, PriceTable(plugins, settings.prices)),
             budget=RemoteBudget(client) if message["paid"] else None,
             files=serialization.decode_files(message["files"]),
         )
@@ -237,7 +243,7 @@ class Worker:
         self._planner = Planner(config, plugins, parts.observers)
         self._judges = judges_of(config, panel)
         self._runner = ItemRunner(parts, panel)
-        parts.limits.prepare((*config.core.answering_models, *config.core.parsing_models))
+        parts.limits.prepare([model for _, model in configured_models(config)])
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:

@@ -16,6 +16,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
+from karenina_engine.model_settings import configured_models
 from karenina_engine.run.executor import question_to_json
 from karenina_ray import serialization
 from karenina_ray.journal_server import BudgetServer, JournalServer
@@ -396,10 +397,9 @@ class Scheduler:
 
         All workers share one object for equal models, which is the one in the configuration if there is one.
         """
-        core = self._session.config.core
         if not self._models:
-            models = (*core.answering_models, *core.parsing_models)
-            self._models = [(serialization.to_plain(model), model) for model in models]
+            models = configured_models(self._session.config)
+            self._models = [(serialization.to_plain(model), model) for _, model in models]
         model = next((model for plain, model in self._models if plain == payload), None)
         if model is None:
             model = ModelConfig.model_validate(payload)

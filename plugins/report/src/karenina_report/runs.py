@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,15 +108,20 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 """Parts of a result that take most of its memory and are not compared."""
 
 
-def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
-    """Read the runs in `sources`, one for each answering model of each source.
+OpenSource = Callable[[Source], Callable[[VerificationResult], None]]
+"""A function that is called with each source before it is read, and returns a function to call with its results."""
 
-    If names are not unique, the file is added to them. Use `model` to select an answering model by its id. Raises
-    `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if one has no results or is listed
-    twice.
+
+def read_runs(sources: Sequence[Source], model: str | None = None, open_source: OpenSource | None = None) -> list[Run]:
+    """Return the runs in `sources`, in order: one for each answering model in each source.
+
+    If names are not unique, the file is added to them. `model` chooses one answering model by its id. The results of
+    the runs are passed to the functions returned by `open_source`, with the parts that the runs do not keep. Raises
+    `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no results or is
+    listed twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
-    by_source = [_runs_of(source, model) for source in sources]
+    by_source = [_runs_of(source, model, open_source(source) if open_source else None) for source in sources]
     for source, runs in zip(sources, by_source, strict=True):
         if not runs:
             what = f"no results from the answering model {model!r}" if model is not None else "no results"
@@ -134,14 +139,19 @@ def check_named_once(files: Sequence[Path]) -> None:
         raise ConfigError([f"{repeated}, so its results would be counted twice; specify it only once"])
 
 
-def _runs_of(source: Source, model: str | None) -> list[Run]:
-    """Return the runs in a source by answering model, or just that of `model`. Empty without results."""
+def _runs_of(source: Source, model: str | None, use: Callable[[VerificationResult], None] | None) -> list[Run]:
+    """Return the runs in a source by answering model, or only the run of `model`. The list is empty without results.
+
+    `use` is called with each result of these runs.
+    """
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
         answering = result.metadata.answering_id
         if model in (None, answering):
             if answering not in by_model:
                 by_model[answering] = Run(answering, _source_name(source))
+            if use is not None:
+                use(result)
             by_model[answering].add(result)
     runs = list(by_model.values())
     info = _read_journal_info(source)

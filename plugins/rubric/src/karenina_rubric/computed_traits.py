@@ -15,6 +15,7 @@ from karenina_core.data.trust import digest_of
 from karenina_core.errors import KareninaError, describe_error
 from karenina_rubric.evaluators import KindEvaluator, TraitScore
 from karenina_toolkit.patterns import check_pattern, search
+from karenina_toolkit.turn_context import assistant_text
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -48,7 +49,8 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 
         The score of a literal trait is the position of the class that the function returned.
         """
-        value = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
+        said = assistant_text(context, text)
+        value = await context.in_thread(compute_score, trait, said, context.trust, abandon=True)
         if trait.kind != "literal":
             return TraitScore(trait.name, self.result_field, value)
         position = trait.class_names.index(value)
@@ -189,7 +191,8 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
 
     async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
         """Search for the trait's pattern. The result is inverted if the trait says so."""
-        return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
+        said = assistant_text(context, text)
+        return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, said))
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:

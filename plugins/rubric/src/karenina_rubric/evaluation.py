@@ -29,8 +29,11 @@ from karenina_rubric.evaluators import ERRORS, METADATA, ResultFields, TraitScor
 from karenina_rubric.hookspecs import karenina_trait_evaluators
 from karenina_rubric.llm_traits import RubricSettings, TraitFields, sees_truth
 from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, PRESENT, REASONING, RUBRIC, presence_request
+from karenina_rubric.turns import group_traits
+from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.stage_support import gather_all, make_judge_input
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
+from karenina_toolkit.turn_context import TurnContext
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -115,7 +118,7 @@ class RubricEvaluation(Stage):
 
     name = "RubricEvaluation"
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
-    optional = frozenset({Keys.TRACE_MESSAGES, Keys.TRACE_VALIDATION_FAILED, Keys.FINAL_AI_MESSAGE})
+    optional = frozenset({Keys.TRACE_MESSAGES, Keys.TRACE_VALIDATION_FAILED, Keys.FINAL_AI_MESSAGE, CONVERSATION})
     produces = frozenset(
         {
             Keys.RUBRIC_RESULT,
@@ -199,26 +202,31 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Find out which dynamic traits apply, score all traits, and record the results.
+        """Determine which dynamic traits apply, score them and the static traits, and record the results.
 
-        If the judge cannot tell which dynamic traits apply, each of them gets an error.
+        In a conversation, the traits of each turn are scored on this turn. If the judge cannot decide which dynamic
+        traits apply, each of them gets an error.
         """
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
-        text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
-        dynamic = [candidate for candidate in _dynamic_traits(question) if candidate.summary or candidate.description]
-        presence = await find_present(dynamic, text, context) if dynamic else Presence()
-        # Only unscorable traits have neither text; `score_all` reports why.
-        without_concept = [candidate for candidate in _dynamic_traits(question) if candidate not in dynamic]
-        traits = [*_static_traits(question), *without_concept, *presence.promoted]
-        merged = await score_all(traits, text, context)
-        if presence.error is not None:
-            for trait in dynamic:
-                merged.fail(trait, presence.error)
-        if dynamic and presence.error is None:
-            merged.fields["dynamic_rubric_skipped_traits"] = dict(presence.skipped)
-            context.extend_result_field("dynamic_rubric_promoted_traits", [trait.name for trait in presence.promoted])
-        self._record(context, merged, [trait.name for trait in traits if trait.type == "llm"])
+        static, dynamic = _static_traits(question), _dynamic_traits(question)
+        merged = ResultFields()
+        conversation = context.find_artifact(CONVERSATION)
+        if conversation is None:
+            await _score_part(context, static, dynamic, merged)
+        else:
+            full_trace = context.config.core.use_full_trace_for_rubric
+            parts = group_traits([*static, *dynamic], conversation, "all" if full_trace else "last")
+            already: set[str] = set()
+            for choice, names in parts.groups.items():
+                part = TurnContext(context, conversation.view(choice), already)
+                chosen = [trait for trait in static if trait.name in names]
+                await _score_part(part, chosen, [trait for trait in dynamic if trait.name in names], merged)
+            for score in parts.settled:
+                merged.add(*score)
+            if parts.left_out:  # like dynamic traits whose concept is not present, they do not count
+                merged.fields.setdefault("dynamic_rubric_skipped_traits", {}).update(parts.left_out)
+        self._record(context, merged, [trait.name for trait in [*static, *dynamic] if trait.type == "llm"])
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
@@ -244,12 +252,35 @@ class RubricEvaluation(Stage):
         context.set_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS, deep.without_excerpts)
 
 
-async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
-    """Score traits with all evaluators concurrently. The results are in the order of the traits.
+async def _score_part(
+    context: VerificationContext,
+    static: Sequence[RubricTrait],
+    dynamic: Sequence[RubricTrait],
+    merged: ResultFields,
+) -> None:
+    """Score traits on the answer or turn of `context`, and add the scores to `merged`."""
+    text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
+    with_concept = [trait for trait in dynamic if trait.summary or trait.description]
+    presence = await find_present(with_concept, text, context) if with_concept else Presence()
+    # Only unscorable traits have neither text; `score_all` reports why.
+    without_concept = [trait for trait in dynamic if trait not in with_concept]
+    await score_all([*static, *without_concept, *presence.promoted], text, context, merged)
+    if presence.error is not None:
+        for trait in with_concept:
+            merged.fail(trait, presence.error)
+    elif with_concept:
+        merged.fields.setdefault("dynamic_rubric_skipped_traits", {}).update(presence.skipped)
+        context.extend_result_field("dynamic_rubric_promoted_traits", [trait.name for trait in presence.promoted])
 
-    This does not raise: a trait that fails or that no evaluator claims gets an error, and a warning is logged.
+
+async def score_all(
+    traits: Sequence[RubricTrait], text: str, context: VerificationContext, merged: ResultFields
+) -> None:
+    """Score `traits` with all evaluators concurrently, and add the scores to `merged` in the order of the traits.
+
+    A trait that cannot be scored, is not claimed or fails gets an error, and a warning is logged. Nothing is raised in
+    these cases.
     """
-    merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
     evaluators = trait_evaluators(context.plugins)
     errors: dict[str, str] = {}
@@ -279,9 +310,10 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
             merged.add(trait, scores[trait.name])
         except Exception as error:
             merged.fail(trait, f"the evaluator returned an invalid score: {describe_error(error)}")
+    names = {trait.name for trait in traits}
     for name, why in merged.fields.get(ERRORS, {}).items():
-        context.log.warning("trait '%s' was not scored: %s", name, why)
-    return merged
+        if name in names:
+            context.log.warning("trait '%s' was not scored: %s", name, why)
 
 
 async def _evaluate_share(

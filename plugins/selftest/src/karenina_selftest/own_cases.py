@@ -175,13 +175,15 @@ def _make_cases(question: Question, trust: Trust) -> list[Case]:
 
 
 def _values_of(bound: BoundTemplate) -> _Values:
-    """Find values that pass and fail, in words, for every field that a judge fills in.
+    """Return passing and failing values in words, for every field that a judge fills in.
 
-    Raises `_NoCases` if a field has none, or if the template needs no judge, compares by embeddings, has patterns, or
-    gives its own values the wrong verdict.
+    Raises `_NoCases`, with the reason, if a field has no such values, or if the template as a whole needs no judge, has
+    known values, compares by embeddings, has patterns, or gives its own values the wrong verdict.
     """
     if not bound.judge_fields:
         raise _NoCases("the template needs no judge")
+    if bound.sources:
+        raise _NoCases(f"known values fill {', '.join(bound.sources)}, and the answers of cases have none")
     if bound.is_slow:
         raise _NoCases("the template compares values by embeddings")
     names, values = labels(bound), _Values()

@@ -13,7 +13,8 @@ import typer
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.model_specs import recording_interface
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import ConfigOptions, Judges, TrustAll, benchmark_argument
+from karenina_cli.input.model_options import ModelsWithoutAnswering
+from karenina_cli.input.options import ConfigOptions, TrustAll, benchmark_argument
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_terminal.options import (
@@ -134,7 +135,7 @@ def selftest(
         Path | None, benchmark_argument("A benchmark. More cases are made from its templates.", "[FILE]")
     ] = None,
     table: TableOptions,
-    judges: Judges = None,
+    models: ModelsWithoutAnswering,
     setup: ConfigOptions,
     family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Use only this family of cases.")] = None,
     own_only: Annotated[bool, typer.Option("--own-only", help="Use only the cases made from FILE.")] = False,
@@ -175,7 +176,7 @@ def selftest(
 
         trust = resolve_trust("all" if trust_all else None)
         benchmark = _load(file, trust, table.parse())
-        chosen = read_configuration(benchmark, setup.config, setup.settings, judges=judges)
+        chosen = read_configuration(benchmark, setup.config, setup.settings, models=models)
         if benchmark is not None:
             _, chosen = require_trust(benchmark, chosen, trust)
         cases, every = _select_cases(screen, benchmark, trust, family, limit, own_only=own_only)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
 
 from karenina_core.catalog import __version__
+from karenina_engine.model_settings import model_settings, models_in
 from karenina_engine.results.rates import Rate
 from karenina_engine.results.summary_text import percent
 from karenina_engine.user_files import locked, read_private
@@ -125,11 +126,16 @@ def settings_digest(config: VerificationConfig) -> str:
     the name of the run do not.
     """
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
-    judges = [
-        (model.interface, model.model_name, model.system_prompt, model.temperature)
-        for model in config.core.parsing_models
-    ]
-    shown = to_json([{**values, "parsing_models": judges}], serialize_unknown=True, fallback=repr)
+    holding = {"parsing_models", *model_settings()} - {"answering_models"}
+    models = {
+        name: [
+            (model.interface, model.model_name, model.system_prompt, model.temperature)
+            for model in models_in(config.setting(name))
+        ]
+        for name in holding
+        if name in values or name == "parsing_models"
+    }
+    shown = to_json([{**values, **dict(sorted(models.items()))}], serialize_unknown=True, fallback=repr)
     return sha256(shown).hexdigest()[:12]
 
 

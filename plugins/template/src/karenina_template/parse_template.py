@@ -194,6 +194,7 @@ class ParseTemplate(ParsingStage):
     """
 
     name = "ParseTemplate"
+    turns = True
     settings = TemplateSettings
     prompts = (PARSING, LISTING, LISTED, MASKED)
     fallback = True

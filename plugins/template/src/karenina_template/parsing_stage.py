@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -13,10 +13,13 @@ from karenina_core.errors import StructuredError
 from karenina_core.stages.stage import Skip, Stage
 from karenina_template.second_look.copied_dates import check_dates
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.turns import group_by_turn
+from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.fences import fence
 from karenina_toolkit.stage_support import make_judge_input, skip_if_failed
 from karenina_toolkit.structured import ask
 from karenina_toolkit.structured.schema_forms import describe_fields
+from karenina_toolkit.turn_context import TurnContext
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -69,29 +72,39 @@ _FINDINGS: Final = (
 
 
 class ParsingStage(Stage):
-    """Base class of stages in which a judge fills the template from the text of the answer. Implement `parse`.
+    """The base class of stages in which a judge fills the template from the answer's text. Subclasses define `parse`.
 
-    No judge is called if all fields read the raw response, or if the answer has no text. In the latter case, all fields
-    are None and fail. If the judge cannot be reached or its replies are invalid, the outcome is PARSE_ERROR, which does
-    not count as a wrong answer.
+    No judge is called if all fields of the template read the raw response, or if the answer has no text. In the latter
+    case, all fields are None and therefore fail. If the judge cannot be reached or its replies are invalid, the outcome
+    is PARSE_ERROR, and the item does not count as a wrong answer.
+
+    In a conversation, `parse` is called once for each turn that fields read, with a context and a template for this
+    turn. A stage whose `parse` reads the answer only through its arguments declares this with `turns = True`; a plan
+    in which another stage would have to fill fields of several turns is an error.
     """
 
     for_slot = Slot.PARSE_TEMPLATE
     requires = frozenset({Keys.RAW_ANSWER_CLASS, Keys.ANSWER_CLASS, Keys.RAW_LLM_RESPONSE})
-    optional = frozenset({*_FINDINGS, Keys.TRACE_MESSAGES, Keys.FINAL_AI_MESSAGE})
+    optional = frozenset({*_FINDINGS, Keys.TRACE_MESSAGES, Keys.FINAL_AI_MESSAGE, CONVERSATION})
     produces = frozenset({Keys.PARSED_ANSWER})
     reads: ClassVar[Mapping[str, object]] = {"include_extraction_hints": True}
     usage_key = "parsing"
     error_outcome = Outcome.PARSE_ERROR
+    turns: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if isinstance(cls.optional, Set):
+            cls.optional = frozenset(cls.optional) | {CONVERSATION}
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
         """Have the judge fill the template from `text`. May raise `StructuredError` or `PortError`."""
         raise NotImplementedError(f"{type(self).__name__} must define parse()")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set artifacts besides PARSED_ANSWER if no judge is called. Does nothing by default.
+        """Set artifacts other than PARSED_ANSWER when no judge is called. Does nothing by default.
 
-        This happens if no field needs a judge, or if the answer has no text.
+        This is called if no field needs a judge, and also if the answer, or its part for some fields, has no text.
         """
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
@@ -115,30 +128,57 @@ class ParsingStage(Stage):
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set the filled template, calling the judge if necessary.
+        """Call the judge, if one is needed, and set the filled template.
 
-        Sets the outcome PARSE_ERROR if the judge's replies are invalid, or if the answer cannot be shown to it.
+        If fields read different turns of a conversation, the judge fills those of each turn in turn. If the judge's
+        replies are invalid, or the answer cannot be shown to a judge, mark an error with PARSE_ERROR instead.
         """
-        bound = context.get_artifact(ANSWER_CLASS)
-        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
-        text = ""
-        if bound.judge_fields:
-            shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
-            if shown.error is not None:
-                context.mark_error(shown.error, Outcome.PARSE_ERROR)
+        whole = context.get_artifact(ANSWER_CLASS)
+        conversation = context.find_artifact(CONVERSATION)
+        by_turn = conversation is not None and bool(whole.judge_fields)
+        parts: list[tuple[VerificationContext, BoundTemplate]] = [(context, whole)]
+        if conversation is not None and by_turn:
+            already: set[str] = set()
+            parts = [
+                (TurnContext(context, conversation.view(choice), already), whole.only(fields))
+                for choice, fields in group_by_turn(whole, conversation).items()
+            ]
+        values: dict[str, object] = {}
+        answers: list[BaseAnswer] = []
+        for part, bound in parts:
+            text = _text_for_judge(part, bound)
+            if text is None:
                 return
-            text = shown.text
-        if not text.strip():
-            context.set_artifact(PARSED_ANSWER, bound.bind(dict.fromkeys(bound.judge_fields), response))
+            try:
+                if text.strip():
+                    answer = await self.parse(part, bound, text)
+                else:
+                    answer = bound.bind(dict.fromkeys(bound.judge_fields), part.get_artifact(Keys.RAW_LLM_RESPONSE))
+                    self.without_judge(part)
+            except StructuredError as error:
+                cure = "" if error.filtered else "; a larger judge, or a server that supports JSON schemas, may help"
+                context.mark_error(f"{error}{cure}", Outcome.PARSE_ERROR)
+                return
+            answers.append(answer)
+            values |= {name: getattr(answer, name) for name in bound.judge_fields}
+        if not parts:
             self.without_judge(context)
-            return
-        try:
-            answer = await self.parse(context, bound, text)
-        except StructuredError as error:
-            cure = "" if error.filtered else "; a larger judge, or a server that supports JSON schemas, may help"
-            context.mark_error(f"{error}{cure}", Outcome.PARSE_ERROR)
-            return
-        context.set_artifact(PARSED_ANSWER, answer)
+        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        context.set_artifact(PARSED_ANSWER, whole.bind_again(values, response) if by_turn else answers[0])
+
+
+def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:
+    """Return the text that a judge reads, which is empty if no field needs a judge.
+
+    If the answer cannot be shown to a judge, the item ends with an error, and the result is None.
+    """
+    if not bound.judge_fields:
+        return ""
+    shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
+    if shown.error is not None:
+        context.mark_error(shown.error, Outcome.PARSE_ERROR)
+        return None
+    return shown.text
 
 
 async def fill_template(

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_template.templates.bound_template import Template
-from karenina_template.templates.errors import TemplateError
+from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.primitives import Primitive, known_primitives
-from karenina_template.templates.source.cache import find_shape, split_literals
+from karenina_template.templates.source.cache import find_shape
+from karenina_template.templates.source.literals import split_literals
 from karenina_template.templates.source.loading import load_template, template_of_class
+from karenina_template.templates.source.reading import parse_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from karenina_core.data.question import Question
+
+
+_SOURCE: Final = re.compile(r"\bsource\s*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,35 @@ def may_need_judge(question: Question) -> bool:
     split = split_literals(question.answer_template)
     shape = find_shape(split) if split is not None else None
     return shape is None or bool(shape.judge_fields)
+
+
+def known_values_of(question: Question) -> tuple[str, ...]:
+    """Return the names of the known values that fill fields of the question's template, without duplicates.
+
+    The source of a template that is code is searched for them, not executed: names that the code computes are not
+    found. Return an empty tuple if there is no valid template.
+    """
+    if question.answer_class is None and _SOURCE.search(question.answer_template or "") is None:
+        return ()
+    try:
+        template = template_of(question)
+    except UntrustedTemplate:
+        return _sources_in_code(question.answer_template or "")
+    except TemplateError:
+        return ()
+    return tuple(dict.fromkeys(template.key.sources().values())) if template is not None else ()
+
+
+def _sources_in_code(source: str) -> tuple[str, ...]:
+    """Return the strings that a source passes as `source` to `VerifiedField`, without duplicates."""
+    arguments = [
+        argument.value.value
+        for node in ast.walk(parse_source(source))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("VerifiedField")
+        for argument in node.keywords
+        if argument.arg == "source" and isinstance(argument.value, ast.Constant)
+    ]
+    return tuple(dict.fromkeys(name for name in arguments if isinstance(name, str)))
 
 
 def keep_template(question: Question, template: Template) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,10 @@ from karenina_core import Question, Skip, Stage, VerificationConfig, Verificatio
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
+from karenina_template.question_template import known_values_of, template_of
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.turns import field_turns, read_turns
+from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.stage_support import skip_if_failed
 
 if TYPE_CHECKING:
@@ -27,16 +30,18 @@ _OTHER_IMPORT = re.compile(
 class VerifyTemplate(Stage):
     """Runs the template's `verify()`, `verify_granular()` and patterns.
 
-    Both fields and patterns must pass. If the verdict depends on an undecided field, it is None, and so is the granular
-    result. The item is then not judged, unless a pattern fails.
+    Fields that have a source are compared with the known values that stages offered.
+
+    Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, both the verdict and
+    the granular result are None. The item is then not judged, unless a pattern fails.
 
     If `verify()` raises an exception, the answer fails with a `field_verification_error` and has no granular result,
-    which could contradict the verdict. If only `verify_granular()` does, the verdict remains.
+    because that could contradict the verdict. If only `verify_granular()` raises an exception, the verdict remains.
     """
 
     name = "VerifyTemplate"
     requires = frozenset({Keys.ANSWER_CLASS, Keys.PARSED_ANSWER, Keys.RAW_LLM_RESPONSE})
-    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED})
+    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED, CONVERSATION})
     produces = frozenset(
         {
             Keys.FIELD_VERIFICATION_RESULT,
@@ -54,27 +59,35 @@ class VerifyTemplate(Stage):
     )
     fallback = True
 
-    def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with `before_run`.
+    def known_values(self, config: VerificationConfig, question: Question) -> Collection[str]:
+        """Return the names of the known values that fill fields of the question's template."""
+        return known_values_of(question)
 
-        Loading templates is slow, so only the source is searched. Without a source, the answer is True.
+    def checks_question(self, config: VerificationConfig, question: Question) -> bool:
+        """Return whether the template may have a primitive that defines `before_run`, or a field with a source.
+
+        Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
+        class.
         """
         from karenina_template.templates import known_primitives
 
         source = question.answer_template
-        if source is None or any(name in source for name in _names_with_checks(tuple(known_primitives()))):
+        if (
+            source is None
+            or known_values_of(question)
+            or any(name in source for name in _names_with_checks(tuple(known_primitives())))
+        ):
             return True
         return "import" in source and _OTHER_IMPORT.search(f"\n{source}") is not None
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` of the templates' primitives.
+        """Call `before_run` of the templates' primitives, and return no needs.
 
-        Raises `ConfigError` if one of them cannot work in this run. Invalid and untrusted templates end in an error
-        later.
+        Raises `ConfigError` if a primitive cannot work in this run, or a field's type does not fit its known value.
+        Invalid and untrusted templates are ignored here, because their items end in an error.
         """
-        from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
         seen: set[str] = set()
@@ -85,6 +98,8 @@ class VerifyTemplate(Stage):
             except TemplateError:
                 continue
             for name, rule in template.key.rules.items() if template is not None else ():
+                misfit = template.why_unfit(name) if template is not None else None
+                problems += [f"question {question.id}: {misfit}"] if misfit is not None else []
                 kind = repr(rule.primitive)
                 if kind in seen:
                     continue
@@ -110,10 +125,18 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
-        answer = context.get_artifact(PARSED_ANSWER)
-        patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
+        bound = context.get_artifact(ANSWER_CLASS)
+        answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
+        text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        conversation = context.find_artifact(CONVERSATION)
+        if conversation is not None:
+            text = conversation.taken[-1].text
+            context.set_result_field("field_turns", field_turns(bound, conversation))
+            if left_out := read_turns(bound, answer, conversation):
+                context.set_result_field("left_out", left_out)
+        patterns = answer.verify_regex(text)
         self._verify_fields(context, answer, patterns)
-        context.set_artifact(Keys.COMPOSITION_STRATEGY, context.get_artifact(ANSWER_CLASS).composition)
+        context.set_artifact(Keys.COMPOSITION_STRATEGY, bound.composition)
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
         context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
         context.set_artifact(Keys.REGEX_VALIDATION_DETAILS, patterns.details or None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, is_dataclass
+from functools import update_wrapper
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol, Self, get_args
 
 import typer
 
@@ -97,27 +97,87 @@ class TableOptions:
         return parse_columns(self.columns, self.rows, self.encoding, self.sheet, exact=self.exact)
 
 
+class OptionGroup(Protocol):
+    """A group of options that is determined each time a command reads its arguments or prints its help."""
+
+    @classmethod
+    def option_parameters(cls, taken: Set[str]) -> Iterable[inspect.Parameter]:
+        """Return the options as parameters. `taken` contains the names of the command's other options."""
+
+    @classmethod
+    def from_options(cls, given: Mapping[str, Any]) -> Self:
+        """Return the group with the values of the options, keyed by the names of the parameters."""
+
+
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command have parameters that are dataclasses of options, such as `TableOptions`.
+    """Decorate a command whose parameters include groups of options: dataclasses such as `TableOptions`, each field of
+    which becomes an option, or classes such as `OptionGroup`.
 
-    Each field of the dataclass becomes an option. The command is called with an instance of it, and all parameters are
-    passed by keyword.
+    Typer sees the options instead of the parameter, and the command is called with an instance of the group. All
+    parameters are passed by keyword.
     """
-    signature = inspect.signature(command, eval_str=True)
-    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    groups = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)}
+    return _GroupedCommand(command)
 
-    @wraps(command)
-    def call(**given: Any) -> None:
-        """Make the dataclasses from the options, and call the command with them."""
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
 
-    listed: list[inspect.Parameter] = []
-    for name, own in signature.parameters.items():
-        parameters = inspect.signature(groups[name], eval_str=True).parameters.values() if name in groups else [own]
-        listed += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-    call.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
-    return call
+class _GroupedCommand:
+    """A command with groups of options, as a callable whose signature contains the options of the groups."""
+
+    def __init__(self, command: Callable[..., None]) -> None:
+        update_wrapper(self, command)
+        self.__annotations__ = {}
+        self._command = command
+
+    def __call__(self, **given: Any) -> None:
+        """Build the groups from the options and call the command with them."""
+        for name, kind in self._kinds().items():
+            if not _is_group(kind):
+                continue
+            options = {parameter.name for parameter in self._listed(kind)}
+            values = {option: given.pop(option) for option in options}
+            given[name] = kind.from_options(values) if _is_dynamic(kind) else kind(**values)
+        self._command(**given)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature that Typer reads, in which the options of a group replace its parameter."""
+        listed: list[inspect.Parameter] = []
+        for own in self._own():
+            parameters = self._listed(own.annotation) if _is_group(own.annotation) else [own]
+            listed += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+        return inspect.Signature(listed)
+
+    def _kinds(self) -> dict[str, Any]:
+        """Return the types of the command's parameters, keyed by name."""
+        return {own.name: own.annotation for own in self._own()}
+
+    def _own(self) -> list[inspect.Parameter]:
+        """Return the command's own parameters, including groups."""
+        return list(inspect.signature(self._command, eval_str=True).parameters.values())
+
+    def _listed(self, group: Any) -> list[inspect.Parameter]:
+        """Return the parameters of a group of options."""
+        if not _is_dynamic(group):
+            return list(inspect.signature(group, eval_str=True).parameters.values())
+        kinds = self._kinds().values()
+        static = [other for other in kinds if _is_group(other) and not _is_dynamic(other)]
+        parameters = self._own()
+        parameters += [parameter for other in static for parameter in self._listed(other)]
+        return list(group.option_parameters({name for parameter in parameters for name in _option_names(parameter)}))
+
+
+def _is_group(kind: Any) -> bool:
+    """Return whether the type of a parameter is a group of options."""
+    return isinstance(kind, type) and (is_dataclass(kind) or _is_dynamic(kind))
+
+
+def _is_dynamic(kind: Any) -> bool:
+    """Return whether the options of a group are determined when a command is called (see `OptionGroup`)."""
+    return hasattr(kind, "option_parameters")
+
+
+def _option_names(parameter: inspect.Parameter) -> list[str]:
+    """Return the names of the option of a parameter, or those that it has by default."""
+    marks = get_args(parameter.annotation)[1:]
+    given = [name for mark in marks for name in (getattr(mark, "param_decls", None) or ())]
+    usual = [f"--{parameter.name.replace('_', '-')}"]
+    return [part for name in given or usual for part in name.split("/")]

@@ -8,10 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from karenina_core.models.settings_models import AllowedInFiles
-from karenina_core.namespaces import check_name, namespace_of
+from karenina_core.namespaces import check_name, flatten, is_owned, namespace_of
 
 Kind = Literal["boolean", "score", "literal", "template"]
 
@@ -19,8 +27,12 @@ Kind = Literal["boolean", "score", "literal", "template"]
 class RubricTrait(BaseModel):
     """A quality of answers, as immutable data. Stages score it.
 
-    Each subclass is a *kind* of trait. Its field `type` has its own literal value, and the class is registered with
-    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique in its rubric.
+    Each subclass is a *kind* of trait: its field `type` has its own literal value, and the class is registered with
+    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique within a rubric.
+
+    `extra` contains the fields owned by plugins (`Stage.trait_settings`) by full name, such as `my_package.words`. In
+    files, they are written alongside the trait's own fields; a table named after the package is also read. Fields that
+    are None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -36,6 +48,31 @@ class RubricTrait(BaseModel):
     unread: dict[str, JsonValue] = Field(
         default_factory=dict, description="Fields that this version does not know; they are saved unchanged."
     )
+    extra: dict[str, JsonValue] = Field(default_factory=dict, description="Fields owned by plugins.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _collect_extra(cls, values: Any) -> Any:
+        """Return the values with the fields owned by plugins moved to `extra`, dropping those that are None."""
+        if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
+            return values
+        values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
+        others = values.keys() - cls.model_fields.keys()
+        owned = {name: values[name] for name in values if name in others and is_owned(name, "trait_fields")}
+        rest = {name: values[name] for name in values if name not in owned}
+        extra = rest.get("extra", {})
+        if not owned or not isinstance(extra, Mapping):
+            return rest
+        return {**rest, "extra": {**extra, **{name: value for name, value in owned.items() if value is not None}}}
+
+    @model_serializer(mode="wrap")
+    def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the trait's values with the fields owned by plugins moved out of `extra`."""
+        values: dict[str, Any] = write(self)
+        extra = values.pop("extra", {})
+        owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
+        others = {name: value for name, value in extra.items() if name not in owned}
+        return {**values, **owned, **({"extra": others} if others else {})}
 
     @model_validator(mode="after")
     def _named(self) -> RubricTrait:

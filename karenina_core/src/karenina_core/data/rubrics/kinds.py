@@ -7,17 +7,16 @@ import dis
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from types import CodeType
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, JsonValue, PrivateAttr, model_validator
 
 from karenina_core.data.rubrics.base import RubricTrait, ScaledTrait, register_trait_kind
 from karenina_core.models.model import SECRECY
 from karenina_core.models.settings_models import AllowedInFiles
-from karenina_core.namespaces import flatten, is_owned
 
 _IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 Metric = Literal["precision", "recall", "f1", "specificity", "accuracy"]
@@ -182,39 +181,10 @@ def _globals(code: CodeType) -> set[str]:
 
 @register_trait_kind
 class LLMRubricTrait(ScaledTrait, defer_build=True):
-    """A quality that a judge scores from the text of the answer.
-
-    `extra` contains the fields of plugins (`Stage.trait_settings`) by full name, such as `my_package.words`. In files,
-    they are next to the trait's own fields, or in a table named after the package. Fields that are None are dropped.
-    """
+    """A quality that a judge model scores from the answer's text."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["llm"] = "llm"
-    extra: dict[str, JsonValue] = Field(default_factory=dict, description="Fields owned by plugins.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _collect_extra(cls, values: Any) -> Any:
-        """Move the fields of plugins to `extra`, dropping those that are None."""
-        if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
-            return values
-        values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
-        others = values.keys() - cls.model_fields.keys()
-        owned = {name: values[name] for name in values if name in others and is_owned(name, "trait_fields")}
-        rest = {name: values[name] for name in values if name not in owned}
-        extra = rest.get("extra", {})
-        if not owned or not isinstance(extra, Mapping):
-            return rest
-        return {**rest, "extra": {**extra, **{name: value for name, value in owned.items() if value is not None}}}
-
-    @model_serializer(mode="wrap")
-    def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Move the fields of plugins out of `extra`."""
-        values: dict[str, Any] = write(self)
-        extra = values.pop("extra", {})
-        owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
-        others = {name: value for name, value in extra.items() if name not in owned}
-        return {**values, **owned, **({"extra": others} if others else {})}
 
 
 @register_trait_kind

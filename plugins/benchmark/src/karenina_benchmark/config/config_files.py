@@ -14,7 +14,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from karenina_core.config import VerificationConfig, flatten_settings, read_environment, translate_settings
 from karenina_core.errors import ConfigError
-from karenina_core.models.model import SECRECY
+from karenina_core.models.model import SECRECY, ModelConfig
+from karenina_engine.model_settings import map_models, model_settings
 from karenina_toolkit.files import bounded_files, replace_file
 from karenina_toolkit.files.json_values import MAX_DIGITS, find_problem
 
@@ -66,13 +67,15 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
     A name is `parsing_models.ID.endpoint_api_key`, for example.
     """
     values, left_out = config.given(), list[str]()
-    for name in ("answering_models", "parsing_models"):
-        models: list[dict[str, Any]] = []
-        for model in values.get(name, ()):
-            public, secrets = _without_secrets(model.model_dump(mode="json", exclude_unset=True), f"{name}.{model.id}")
-            models.append(public)
-            left_out += secrets
-        values.update({name: models} if name in values else {})
+    for name in model_settings():
+
+        def public(model: ModelConfig, name: str = name) -> dict[str, Any]:
+            """Return the model without its secrets, and note their names."""
+            kept, secrets = _without_secrets(model.model_dump(mode="json", exclude_unset=True), f"{name}.{model.id}")
+            left_out.extend(secrets)
+            return kept
+
+        values.update({name: map_models(values[name], public)} if name in values else {})
     return values, left_out
 
 
@@ -235,13 +238,20 @@ class ConfigLayers:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Resolve paths to recordings against the folder of `file`, if it is not None."""
+    """Return the settings in `table`, keyed by their full names, with relative paths to recordings resolved against the
+    folder of `file`.
+
+    If `file` is None, the paths are left unchanged.
+    """
     folder = file.parent if file is not None else Path()
+    holding = model_settings()
+    try:
+        settings = flatten_settings(table)
+    except ConfigError:  # reported with its origin when the settings are used
+        return dict(table)
     return {
-        name: [_resolve_recording(model, folder) for model in value]
-        if name in ("answering_models", "parsing_models") and isinstance(value, list)
-        else value
-        for name, value in table.items()
+        name: map_models(value, lambda model: _resolve_recording(model, folder)) if name in holding else value
+        for name, value in settings.items()
     }
 
 
@@ -258,17 +268,17 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
 
     They are relative to the folder of the file.
     """
-    from karenina_core.config import all_settings, flatten_settings
+    from karenina_core.config import all_settings
 
     folder = benchmark.path.parent if benchmark.path is not None else Path()
-    owned = all_settings()
+    owned, holding = all_settings(), model_settings()
     return {
-        name: str(folder / value)
+        name: map_models(value, lambda model: _resolve_programs(model, folder))
+        if name in holding
+        else str(folder / value)
         if isinstance(value, str) and name in owned and owned[name].allowed_in_files == "below"
-        else [_resolve_programs(model, folder) for model in value]
-        if name in ("answering_models", "parsing_models") and isinstance(value, list)
         else value
-        for name, value in flatten_settings(resolve_recordings(benchmark.run_config, benchmark.path)).items()
+        for name, value in resolve_recordings(benchmark.run_config, benchmark.path).items()
     }
 
 

@@ -63,7 +63,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
             replace_file(path, lambda file: file.write(to_json(saved, indent=2)), private=True)
     except (PydanticSerializationError, OSError) as error:
         raise ConfigError([f"cannot save the preset in {path}: {error}"]) from error
-    warn_of_secrets(path, [place for place in left_out if place.partition(".")[0] in names])
+    warn_of_secrets(path, [place for place in left_out if any(place.startswith(f"{name}.") for name in names)])
     return path
 
 
@@ -84,9 +84,9 @@ def delete_preset(name: str) -> Path:
 
 def _with_absolute_paths(name: str, value: Any) -> Any:
     """Make the paths to recordings in a setting absolute. Otherwise, they would be relative to the preset."""
-    if name != "answering_models":
-        return value
-    return [_with_absolute_recording(model) for model in value]
+    from karenina_engine.model_settings import map_models, model_settings
+
+    return map_models(value, _with_absolute_recording) if name in model_settings() else value
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:

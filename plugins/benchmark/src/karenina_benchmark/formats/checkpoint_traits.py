@@ -206,7 +206,7 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
     for name in properties.names():
         if name in ("type", "name", "description", "unread") or name in data:
             continue
-        owned = kind == "llm" and is_owned(name, "trait_fields")
+        owned = is_owned(name, "trait_fields")
         if trait_class is None or name in fields or owned or (kind == "callable" and name == "callable_code"):
             data[name] = properties.take(name)
     own = _OWN_KEYS | (_RANGE_KEYS if kind in _WORDS else set())

@@ -15,8 +15,9 @@ from karenina_core.catalog import read_catalog
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.plugins import active_plugins
-from karenina_engine.check.plugin_checks import OwnedFields
-from karenina_template.templates import SynonymMap, known_primitives
+from karenina_engine.check.plugin_checks import OwnedFields, kinds_with
+from karenina_template.templates import SynonymMap, known_primitives, primitives_by_field_type
+from karenina_toolkit.known_values import offered_values
 
 Schema = dict[str, Any]
 
@@ -51,6 +52,7 @@ _FIELD_TEXTS: Final = {
     "type": "The type of the value; by default, the type of the ground truth.",
     "description": "What the judge extracts from the response. The judge sees it, so it must not contain the ground "
     "truth.",
+    "from": "The known value that fills the field in place of a judge; `karenina primitives` lists all.",
     "ground_truth": "The correct value, which no model sees. Not needed for a range.",
     "verify_with": "The primitive that compares the value with the ground truth; `karenina primitives` describes all "
     "primitives.",
@@ -80,14 +82,16 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     primitives = _models(known_primitives(), defs)
     _add_type(defs, "SynonymMap", SynonymMap)
     names = [*known_primitives(), *(name for name in ("SynonymMap",) if name in defs)]
-    defs["Verification"] = {"anyOf": [{"enum": names}, *primitives]}
+    parameters = {"type": "object", "not": {"required": ["type"]}}  # of the primitive that the field's type stands for
+    defs["Verification"] = {"anyOf": [{"enum": names}, *primitives, parameters]}
     kinds = _models({kind.__name__: kind for kind in trait_kinds().values()}, defs)
     for kind in trait_kinds().values():
-        _add_owned_fields(defs, kind, _plugin_fields(owned["trait_fields"]))
+        _add_owned_fields(defs, kind, owned["trait_fields"])
     defs["Traits"] = _traits(kinds)
     defs["Strategy"] = _strategy()
     defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
     defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"])
+    defs["Field"]["properties"]["from"]["anyOf"] = [{"enum": _known_value_names()}, _TEXT]
     defs["RowField"] = _object(_FIELD_TEXTS, {})
     defs["Example"] = _object(_help_texts(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
     defs["Question"] = _question()
@@ -106,6 +110,11 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     schema = _object(described, top, ["karenina", "name"], default=_TEXT)
     title = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A Karenina benchmark"}
     return {**title, **schema, "$defs": defs}
+
+
+def _known_value_names() -> list[str]:
+    """Return the names of the known values that installed plugins offer, without patterns."""
+    return [offer.name for offer in offered_values(active_plugins()) if "*" not in offer.name]
 
 
 def _question() -> Schema:
@@ -147,7 +156,7 @@ def _field_types() -> Schema:
         "additionalProperties": False,
     }
     return {
-        "type": {"anyOf": [{"enum": list(template_declarations.TYPES)}, literal]},
+        "type": {"anyOf": [{"enum": [*template_declarations.TYPES, *primitives_by_field_type()]}, literal]},
         "weight": {"type": "number", "minimum": 0},
         "description": _TEXT,
         "extraction_hint": _TEXT,
@@ -212,13 +221,15 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
     defs[name] = schema
 
 
-def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
+def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Mapping[str, type[BaseModel]]) -> None:
     """Add the fields of plugins to the schema of a trait kind, without changing its own properties.
 
-    `owned` contains the schemas of some of these fields. The others may have any value.
+    `owned` contains the fields of installed plugins. Those of plugins that are not installed may have any value.
     """
-    properties = {**{name: {} for name in sorted(read_catalog()["trait_fields"])}, **owned}
-    defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
+    type_name = kind.model_fields["type"].default
+    own = _plugin_fields({name: model for name, model in owned.items() if type_name in kinds_with(model)})
+    others: Schema = {name: {} for name in sorted(read_catalog()["trait_fields"]) if name not in owned}
+    defs[kind.__name__]["properties"] = {**others, **own, **defs[kind.__name__]["properties"]}
 
 
 def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import BenchmarkFileError, Problems, suggest_key
 from karenina_benchmark.formats.stored_questions import LARGE, StoredQuestions
-from karenina_benchmark.question_import import FIELDS, is_question_field, missing_column, read_questions
+from karenina_benchmark.question_import import (
+    FIELDS,
+    is_plugin_column,
+    is_question_field,
+    missing_column,
+    read_questions,
+)
 from karenina_benchmark.tables.column_roles import (
     CHOICES,
     CONTEXT,
@@ -256,7 +262,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
                 raise missing_column(table, part)
     by_name = {column.lower(): column for column in reversed(table.columns)}
     own = {name: by_name[name] for name in _OWN_FIELDS if name in by_name}
-    own |= {column: column for column in table.columns if is_question_field(column)}
+    own |= {column: column for column in table.columns if is_plugin_column(column)}
     own |= {name: column for name, column in columns.items() if name not in COLUMNS}
     mapped = {name: column for name, column in columns.items() if name in COLUMNS}
     in_text = [find_column(table.columns, part) or part for part in names_in(mapped.get(QUESTION, ""))]

@@ -143,7 +143,8 @@ def _add_question(
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
-    question = problems.attempt(read_question, section, make_question_id(position, text))
+    id = "" if section.value.get("id") else make_question_id(position, text)
+    question = problems.attempt(read_question, section, id)
     where = section.where("question")
     if section.value.get("id") is None and text:
         first, line = texts.setdefault(text, (position, where))

@@ -47,10 +47,11 @@ from karenina_template.templates.primitives.quantity_parser import DecimalMark, 
 from karenina_template.templates.primitives.units import find_unit
 from karenina_toolkit.folding import fold
 
-Kind = Literal["number", "date", "yes or no", "list", "letter", "text", "prose", "object", "empty"]
+Kind = Literal["number", "date", "yes or no", "list", "letter", "text", "prose", "object", "read", "empty"]
+"""The kind *read* is that of answers whose type a primitive reads, such as quantity."""
 
 KINDS: Final[Mapping[str, Kind]] = {
-    **dict.fromkeys(("number", "numeric", "integer", "int", "float", "quantity", "money", "percent", "year"), "number"),
+    **dict.fromkeys(("number", "numeric", "integer", "int", "float", "money", "percent", "year"), "number"),
     "date": "date",
     **dict.fromkeys(("yes or no", "yes/no", "yesno", "boolean", "bool", "true/false", "binary"), "yes or no"),
     **dict.fromkeys(("list", "set"), "list"),
@@ -127,6 +128,8 @@ class Answer:
     truth: Any = None
     is_certain: bool = True
     decimal: DecimalMark = "."
+    field_type: str = ""
+    """The type of a field that a primitive reads, for the kind *read*."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ question with its options, but never on the answer in the row.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,8 +29,16 @@ from karenina_benchmark.tables.answer_kinds import (
 )
 from karenina_benchmark.tables.lettered_options import parse_list
 from karenina_benchmark.tables.question_wording import asked_unit, asks_true_or_false, asks_whether, offered_labels
+from karenina_core.plugins import active_plugins
+from karenina_template.templates.primitives import (
+    known_primitives,
+    missing_pack,
+    primitive_from_json,
+    primitives_by_field_type,
+)
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.primitives.quantity_parser import read_quantity
+from karenina_template.templates.primitives.units import find_unit
 from karenina_toolkit.folding import fold
 from karenina_toolkit.printable import quantity, shorten
 
@@ -53,6 +63,10 @@ _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
         f"The items that the response gives as its answer, each {_TEXT}",
         f"The items that the response gives as the {{}}, each {_TEXT}",
     ),
+    "read": (
+        "The answer that the response gives, copied as it is written, with its unit if it has one",
+        "The {} that the response gives, copied as it is written, with its unit if it has one",
+    ),
     "letter": (
         "The letter of the option that the response gives as its answer",
         "The letter of the option that the response gives as the {}",
@@ -61,6 +75,7 @@ _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
 """For each kind, the description of a template's only field, and of one of several fields."""
 _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "number": ("number, with or without a unit", "numbers, with or without units", "NumberWithUnit"),
+    "read": ("answer of a named type", "answers of named types", "the rule of the type"),
     "date": ("date", "dates", "DateMatch"),
     "yes or no": ("yes or no", "yes or no", "BooleanMatch"),
     "list": ("list", "lists", "SetContainment, all items in any order"),
@@ -244,13 +259,50 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
         return None
     name = str(type).strip().casefold()
     if name not in KINDS:
-        cure = suggest_key(name, KINDS, f"the types are {', '.join(dict.fromkeys(KINDS.values()))}")
+        active_plugins()  # which may add primitives
+        if name in primitives_by_field_type():
+            return _read_by_primitive(name, cell, marks)
+        if (missing := missing_pack(name)) is not None:
+            raise WrongTypeError(cell.place, f"the answer type {name!r} is not available", missing)
+        types = [*KINDS, *primitives_by_field_type()]
+        cure = suggest_key(name, types, f"the types are {', '.join(dict.fromkeys([*KINDS.values(), *types]))}")
         raise WrongTypeError(cell.place, f"unknown answer type {type!r:.40}", cure)
     answer = read_as(KINDS[name], cell, marks)
     if answer is None:
         what = f"the answer {cell_text(cell.value)!r:.60} is not of type {KINDS[name]!r}"
         raise WrongTypeError(cell.place, what, "correct the answer or the type, or leave the type empty")
     return answer
+
+
+def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
+    """Return an answer of a type that a primitive reads, such as quantity.
+
+    Raises `WrongTypeError` if the primitive cannot read it.
+    """
+    if is_empty(cell.value):
+        return Answer("empty")
+    answer = Answer("read", cell_text(cell.value).strip(), decimal=marks.decimal, field_type=field_type)
+    rule = _rule_of_type(field_type, cell, answer)
+    try:
+        primitive_from_json(rule).check_expected(answer.truth)
+    except ValueError as error:
+        what = f"the answer {answer.truth!r:.60} is not of type {field_type!r}: {error}"
+        raise WrongTypeError(cell.place, what, "correct the answer or the type, or leave the type empty") from error
+    return answer
+
+
+def _rule_of_type(field_type: str, cell: Cell, answer: Answer) -> dict[str, Any]:
+    """Return the rule for an answer of a type that a primitive reads, with the question's unit and the column's decimal
+    mark if the primitive has parameters for them.
+    """
+    name = primitives_by_field_type()[field_type]
+    rule: dict[str, Any] = {"type": name}
+    parameters = known_primitives()[name].model_fields
+    if "unit" in parameters and (unit := asked_unit(cell.question)) is not None:
+        rule["unit"] = unit
+    if "decimal" in parameters and answer.decimal != ".":
+        rule["decimal"] = answer.decimal
+    return rule
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
@@ -264,6 +316,9 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
             return None
         case "number":
             return {"type": "str", "ground_truth": truth, "verify_with": _number_rule(cell, answer)}
+        case "read":
+            rule = _rule_of_type(answer.field_type, cell, answer)
+            return {"type": "str", "ground_truth": truth, "verify_with": rule}
         case "date":
             is_one = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", truth) is not None
             return {"type": "date" if is_one else "str", "ground_truth": truth, "verify_with": "DateMatch"}
@@ -295,9 +350,18 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
-    """Return a `NumberWithUnit` for a number. Without a unit, it has that of the question."""
-    truth = read_quantity(answer.truth, answer.decimal)
-    unit = asked_unit(cell.question) if truth is not None and not truth.unit else None
+    """Return the rule for a number: `NumberWithUnit`, with the question's unit if the number has no unit.
+
+    If the question names the unit, so that it is known for numbers without one, and a plugin converts units, return the
+    rule of quantities.
+    """
+    truth, unit = read_quantity(answer.truth, answer.decimal), asked_unit(cell.question)
+    if unit is not None and find_unit(unit) is not None and "quantity" in primitives_by_field_type():
+        rule = _rule_of_type("quantity", cell, answer)
+        with suppress(ValueError):
+            primitive_from_json(rule).check_expected(answer.truth)
+            return rule
+    unit = unit if truth is not None and not truth.unit else None
     options = {**({"unit": unit} if unit else {}), **({} if answer.decimal == "." else {"decimal": answer.decimal})}
     return {"type": "NumberWithUnit", **options} if options else "NumberWithUnit"
 
@@ -336,6 +400,10 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         if kind != "object" and (kind != "prose" or not done.refused):
             one, several, rule = _ALTERNATIVES if kind == "list" and any_of else _SHOWN_KINDS[kind]
             first = [at for at, answer in enumerate(kinds.answers) if answer.kind == kind][:1]
+            if kind in ("number", "read"):
+                rule = _names_of_rules(
+                    done.fields[at] for at, answer in enumerate(kinds.answers) if answer.kind == kind
+                )
             example = f", such as {_examples(cells, first)}" if kind == "text" else ""
             done.notes.append(f"{count:,} {one if count == 1 else several} ({rule}){example}")
     if any(answer.decimal == "," for answer in kinds.answers):
@@ -405,6 +473,13 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
             f"{_examples(cells, placeholders)}"
         )
         done.warnings.append(f"{what}; no template was made for such questions")
+
+
+def _names_of_rules(fields: Iterable[dict[str, Any] | None]) -> str:
+    """Return the names of the primitives that compare these fields, the most frequent first."""
+    rules = [declared["verify_with"] for declared in fields if declared is not None]
+    names = Counter(rule if isinstance(rule, str) else rule["type"] for rule in rules)
+    return " or ".join(name for name, _ in names.most_common())
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,10 +10,13 @@ from karenina_benchmark.tables.answer_kinds import KINDS, Cell
 from karenina_benchmark.tables.column_roles import TRUTH, fold_name
 from karenina_benchmark.tables.declare_answers import DeclaredAnswers, declare_answers, holds_alternatives
 from karenina_benchmark.tables.question_rows import QuestionRow, QuestionRows, has_alternatives
+from karenina_core.catalog import read_catalog
+from karenina_template.templates.primitives import primitives_by_field_type
 from karenina_toolkit.printable import quantity
 
 _TYPES: Final = ("type", "answertype", "kind", "answerkind")
-_OPTION: Final = "The letter of the option that the response gives as its answer"
+_OPTION: Final = "The option that the response gives as its answer, copied as the response writes it"
+_LETTER: Final = "The letter of the option that the response gives as its answer"
 _OPTIONS: Final = "The letters of all options that the response gives as its answer"
 
 
@@ -62,7 +65,7 @@ def declare_rows(
     elif (column := table.roles.get(TRUTH)) is not None:
         lettered = [row for row in rows if row.right]
         if lettered:
-            rule = "SetContainment, all correct options" if table.several_right else "LiteralMatch"
+            rule = "SetContainment, all correct options" if table.several_right else "Choice"
             done.notes.append(f"{column!r}: {quantity(len(lettered), 'question')} with options ({rule})")
         _declare_column(done, table, rows, column, None, exact=exact, any_of=any_of)
     done.fields = [declared or None for declared in done.fields]
@@ -114,14 +117,21 @@ def _declare_column(
             fields[name or TRUTH] = declared
     for at in set(range(len(rows))).difference(places):
         question = rows[at]
-        done.fields[at] = {TRUTH: declare_letters(list(question.options), question.right, several=table.several_right)}
+        done.fields[at] = {TRUTH: declare_options(question.options, question.right, several=table.several_right)}
 
 
-def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Declare the field for a question with options: a list of letters if `several`, otherwise the first of `right`."""
+def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
+    """Return the declared field for a question with options. With `several`, its value is a list of letters.
+
+    Otherwise, the first letter in `right` is the ground truth, and the judge copies the words of the response; it
+    chooses a letter itself if the text of an option is a letter, too.
+    """
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
-    return {"type": {"literal": list(letters)}, "description": _OPTION, "ground_truth": right[0]}
+    if {letter.casefold() for letter in options} & {text.casefold() for text in options.values()}:
+        return {"type": {"literal": list(options)}, "description": _LETTER, "ground_truth": right[0]}
+    rule = {"type": "Choice", "options": dict(options)}
+    return {"type": "str", "description": _OPTION, "ground_truth": right[0], "verify_with": rule}
 
 
 def _find_types(table: QuestionRows) -> str | None:
@@ -130,7 +140,8 @@ def _find_types(table: QuestionRows) -> str | None:
         if fold_name(column) not in _TYPES:
             continue
         names = [str(cell).strip().casefold() for row in table.rows if (cell := row.row.values.get(column)) is not None]
-        if names and all(name in KINDS or not name for name in names):
+        types = {"", *KINDS, *primitives_by_field_type(), *read_catalog()["field_types"]}
+        if names and types.issuperset(names):
             return column
     return None
 

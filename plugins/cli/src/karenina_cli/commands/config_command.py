@@ -13,12 +13,14 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, name_argument
+from karenina_cli.input.model_options import ModelOptions, option_names
+from karenina_cli.input.options import ConfigFile, Settings, name_argument
 from karenina_cli.output.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
-from karenina_terminal.options import PrintJSON
+from karenina_engine.model_settings import allowed_in_files
+from karenina_terminal.options import PrintJSON, with_option_groups
 from karenina_terminal.screen import get_screen, print_rows, print_wrapped
 from karenina_toolkit.plugin_lookup import registered_adapters
 from karenina_toolkit.printable import clean
@@ -33,8 +35,10 @@ _BENCHMARK: Final = "benchmark"
 ACTIONS: Final = ("save", "list", "delete")
 
 
+@with_option_groups
 def config(
     ctx: typer.Context,
+    *,
     name: Annotated[
         str | None,
         name_argument(
@@ -48,8 +52,7 @@ def config(
     ] = None,
     file: ConfigFile = None,
     settings: Settings = None,
-    answering: Answering = None,
-    judge: Judges = None,
+    models: ModelOptions,
     schema: Annotated[
         bool,
         typer.Option(
@@ -63,22 +66,22 @@ def config(
 
     `karenina config answering_models` prints every field of a model and the settings of each adapter.
 
-    `karenina config save NAME` saves the configuration from --config, --set, --answering and --judge, without keys, as
-    a preset for `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME` deletes
-    one.
+    `karenina config save NAME` saves the configuration from --config, --set and the options for models, without keys,
+    as a preset for `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME`
+    deletes one.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_core.config import VerificationConfig, all_settings
 
         if name in ACTIONS:
-            given = Given(file, settings or (), answering or (), judge or ())
+            given = Given(file, settings or (), models)
             run_action(screen, name, preset, given, as_json=as_json)
             return
         check_action(name)
-        if preset is not None or file or settings or answering or judge:
+        if preset is not None or file or settings or models:
             raise typer.BadParameter(
-                "a preset, --config, --set, --answering and --judge can only be used with `config save NAME`"
+                f"a preset, --config, --set, {option_names()} can only be used with `config save NAME`"
             )
         owned = all_settings()
         if schema and name == _BENCHMARK and name not in owned:
@@ -121,7 +124,7 @@ def _json(setting: Setting) -> dict[str, Any]:
         "type": type_of(setting.info),
         "default": _default(setting),
         "environment": list(setting.environment),
-        "allowed_in_files": setting.allowed_in_files,
+        "allowed_in_files": allowed_in_files(setting),
         "meaning": setting.meaning,
         "fields": {title: [field.to_json() for field in fields] for title, fields in nested_fields(setting).items()},
     }
@@ -174,21 +177,22 @@ class Given:
 
     file: Path | None
     settings: Sequence[str]
-    answering: Sequence[str]
-    judges: Sequence[str]
+    models: ModelOptions
 
     def __bool__(self) -> bool:
         """Return whether any of the options is set."""
-        return bool(self.file or self.settings or self.answering or self.judges)
+        return bool(self.file or self.settings or self.models)
 
     def names(self) -> set[str]:
         """Return the settings that the options set. Raises `ConfigError` if the file cannot be read."""
         from karenina_benchmark.config.config_files import read_config_values
+        from karenina_core.config import all_settings, flatten_settings
 
-        option_names = set(read_config_values(self.file)) if self.file is not None else set()
-        option_names |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
-        option_names |= {"answering_models"} if self.answering else set()
-        return option_names | ({"parsing_models"} if self.judges else set())
+        owned = all_settings()
+        names = set(flatten_settings(read_config_values(self.file))) if self.file is not None else set()
+        given = [setting.partition("=")[0].strip() for setting in self.settings]
+        names |= {name if name in owned else name.partition(".")[0] for name in given}
+        return names | self.models.specs.keys()
 
 
 def check_action(name: str | None) -> None:
@@ -205,7 +209,7 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
     Raises `typer.BadParameter` if the arguments do not fit, and `ConfigError` if the action fails.
     """
     if given and action != "save":
-        raise typer.BadParameter(f"--config, --set, --answering and --judge have no effect on `config {action}`")
+        raise typer.BadParameter(f"--config, --set, {option_names()} have no effect on `config {action}`")
     if action == "list":
         if name is not None:
             raise typer.BadParameter(f"`config list` lists all presets; leave out {name!r}")
@@ -232,8 +236,8 @@ def _save(name: str, given: Given) -> Path:
     from karenina_cli.input.configuration import read_configuration
 
     if not given:
-        raise typer.BadParameter("there is nothing to save; specify --config, --set, --answering or --judge")
-    chosen = read_configuration(None, given.file, given.settings, answering=given.answering, judges=given.judges)
+        raise typer.BadParameter(f"there is nothing to save; specify --config, --set, {option_names('or')}")
+    chosen = read_configuration(None, given.file, given.settings, models=given.models)
     return save_preset(name, chosen, given.names())
 
 

@@ -20,9 +20,10 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings
+from karenina_cli.input.model_options import ModelOptions, option_names
+from karenina_cli.input.options import ConfigFile, Settings
 from karenina_core.errors import ConfigError, KareninaError
-from karenina_terminal.options import PrintJSON
+from karenina_terminal.options import PrintJSON, with_option_groups
 from karenina_terminal.screen import ExitCode, get_screen
 from karenina_toolkit.package_check.metadata import Finding
 from karenina_toolkit.printable import clean, quantity
@@ -37,8 +38,10 @@ _PORTS: Final = {"http": 80, "https": 443}
 _MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
 
+@with_option_groups
 def doctor(
     ctx: typer.Context,
+    *,
     journals: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -46,8 +49,7 @@ def doctor(
         ),
     ] = None,
     config: ConfigFile = None,
-    answering: Answering = None,
-    judge: Judges = None,
+    models: ModelOptions,
     settings: Settings = None,
     as_json: PrintJSON = False,
 ) -> None:
@@ -60,9 +62,7 @@ def doctor(
     with screen.report_errors():
         chosen = journals or sorted(Path().glob("*.journal"))
         findings = []
-        for finding in diagnose(
-            lambda: read_configuration(None, config, settings, answering=answering, judges=judge), chosen
-        ):
+        for finding in diagnose(lambda: read_configuration(None, config, settings, models=models), chosen):
             findings.append(finding)
             if not as_json:
                 mark, style = _MARKS[finding.state]
@@ -170,6 +170,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection
     from karenina_engine.check.stage_checks import check_configuration, check_models
+    from karenina_engine.model_settings import configured_models
 
     count = len(config.given())
     yield from _attempt("Configuration", lambda: check_selection(plugins, config), None)
@@ -180,14 +181,10 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
         plain = Question(question="A plain question", id="plain")
         for finding in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "the stages can be planned"):
             yield finding if finding.state == "ok" else replace(finding, state="warning")
-    models = [
-        *(("answering model", configured) for configured in config.core.answering_models),
-        *(("judge", configured) for configured in config.core.parsing_models),
-    ]
+    models = configured_models(config)
     if not models:
         text = (
-            "no models are configured; specify the models to check with --answering and --judge, or in a file "
-            "with --config"
+            f"no models are configured; specify the models to check with {option_names()}, or in a file with --config"
         )
         yield Finding("Models", "warning", text)
     for role, model in models:

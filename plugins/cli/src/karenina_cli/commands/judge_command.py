@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karenina_cli.input.configuration import SPEC_HELP, parse_models, read_configuration
-from karenina_cli.input.options import CIOptions, ConfigOptions, Quiet, ResultsJSON, benchmark_option, model_option
+from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.model_options import ModelsWithoutAnswering
+from karenina_cli.input.options import CIOptions, ConfigOptions, Quiet, ResultsJSON, benchmark_option
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal.options import (
     Encoding,
@@ -55,7 +56,7 @@ def judge(
         typer.Option(metavar="FILE.py", help="The answer template: a Python file with a class named Answer."),
     ] = None,
     rubric: Annotated[Path | None, benchmark_option("A benchmark file whose rubric scores the outputs.")] = None,
-    judge: Annotated[str | None, model_option("--judge", "-j", f"The judge: {SPEC_HELP}")] = None,
+    models: ModelsWithoutAnswering,
     columns: OutputColumns = None,
     rows: Rows = None,
     encoding: Encoding = None,
@@ -96,8 +97,8 @@ def judge(
             outputs,
             template=_read_template(template),
             rubric=_read_rubric(rubric, trust_all=trust_all),
-            judge=parse_models([judge])[0] if judge is not None else None,
-            config=_read_settings(setup, screen),
+            judge=None,
+            config=_read_settings(setup, models, screen),
         )
         conditions.check(chosen)
         for file_of_others in (rubric, template):
@@ -149,9 +150,9 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
     return rubric
 
 
-def _read_settings(setup: ConfigOptions, screen: Screen) -> dict[str, Any]:
+def _read_settings(setup: ConfigOptions, models: ModelsWithoutAnswering, screen: Screen) -> dict[str, Any]:
     """Return the settings set explicitly, without `answering_models`. If it was set, print that it has no effect."""
-    values = read_configuration(None, setup.config, setup.settings).given()
+    values = read_configuration(None, setup.config, setup.settings, models=models).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect because the outputs take the place of a model's answers.")
     return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -25,13 +25,14 @@ from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
+    from karenina_toolkit.known_values import OfferedValue
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
 _LINE_END: Final = re.compile(r"(?<!\n)\n(?=[^\s*-])")
 """A line break within a paragraph."""
 _EMPTY_DEFAULTS: Final = (None, "null", "false", "[]", "{}")
-_NOT_WRITTEN: Final = ("type", "unread")
+_NOT_WRITTEN: Final = ("type", "unread", "extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +153,18 @@ def list_trait_kinds() -> Sequence[ListedKind]:
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
-    """Return the fields as written in files, with the fields of plugins in place of `extra`."""
-    from karenina_core import plugins
+    """Return the fields as written in files, with the fields of plugins for this kind of trait."""
     from karenina_core.namespaces import namespace_of
+    from karenina_core.plugins import active_plugins
     from karenina_core.stages.stage import registered_stages
+    from karenina_engine.check.plugin_checks import kinds_with
 
-    fields = list_fields(kind, without=_NOT_WRITTEN)
-    if not any(field.name == "extra" for field in fields):
-        return fields
-    stages = registered_stages(plugins.active_plugins())
-    models = dict.fromkeys(stage.stage.trait_settings for stage in stages if stage.stage.trait_settings is not None)
+    settings = dict.fromkeys(stage.stage.trait_settings for stage in registered_stages(active_plugins()))
+    models = [
+        model for model in settings if model is not None and kind.model_fields["type"].default in kinds_with(model)
+    ]
     owned = [replace(field, name=namespace_of(model) + field.name) for model in models for field in list_fields(model)]
-    return [*(field for field in fields if field.name != "extra"), *owned]
+    return [*list_fields(kind, without=_NOT_WRITTEN), *owned]
 
 
 def _usage_in_rubric(name: str, fields: Sequence[ListedField]) -> str:
@@ -181,11 +182,30 @@ def primitives(
 ) -> None:
     """Print the primitives, which compare a template field with its ground truth, and their parameters.
 
-    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives.
+    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives. Without a name, also print
+    the known values, with which programs fill fields; `from` names them.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        print_kinds(screen, "primitive", list_primitives(), name, as_json=as_json)
+        kinds = list_primitives()
+        known = list_known_values() if name is None else []
+        if as_json and name is None:
+            screen.json({"primitives": [kind.to_json() for kind in kinds], "known_values": list(map(asdict, known))})
+            return
+        print_kinds(screen, "primitive", kinds, name, as_json=as_json)
+        if known:
+            screen.out.print("\nKnown values, which programs find and `from` names in a template:")
+        for value in known:
+            facts = Text(f"  {value.kind if value.kind != 'object' else 'any type'}  ({value.distribution})", "dim")
+            print_wrapped(screen.out, Text(clean(value.name), "bold") + facts)
+
+
+def list_known_values() -> Sequence[OfferedValue]:
+    """Return the known values that the stages of active plugins offer."""
+    from karenina_core.plugins import active_plugins
+    from karenina_toolkit.known_values import offered_values
+
+    return offered_values(active_plugins())
 
 
 def list_primitives() -> Sequence[ListedKind]:

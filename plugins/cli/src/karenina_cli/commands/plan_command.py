@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +10,13 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
+from karenina_cli.input.model_options import ModelOptions
 from karenina_cli.input.named_files import load_checked, select_usable
 from karenina_cli.input.options import ConfigOptions, benchmark_argument, question_option
+from karenina_core.data.trust import NO_TRUST
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import Screen, get_screen, print_wrapped
-from karenina_toolkit.printable import clean
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from karenina_core.plan import Plan
@@ -28,6 +30,7 @@ def plan(
         Path | None, benchmark_argument("A benchmark. Default: a question without traits or metadata.")
     ] = None,
     setup: ConfigOptions,
+    models: ModelOptions,
     tables: TableOptions,
     question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
@@ -35,24 +38,58 @@ def plan(
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, setup, question, tables.parse())
+        plans = _plans(file, setup, models, question, tables.parse())
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return
-        for stage_plan, ids in plans:
+        for planned in plans:
             if len(plans) > 1:
-                screen.out.print(
-                    Text(clean(f"{len(ids)} question{'' if len(ids) == 1 else 's'}: {', '.join(ids[:5])}"), "bold")
-                )
-            _print(screen, stage_plan)
+                asked = f"{quantity(len(planned.ids), 'question')}: {', '.join(planned.ids[:5])}"
+                screen.out.print(Text(clean(asked), "bold"))
+            _print(screen, planned)
+
+
+@dataclass(slots=True)
+class _Planned:
+    """A plan with the ids of its questions, the known values that they compare, and those that need no judge."""
+
+    plan: Plan
+    ids: list[str] = field(default_factory=list)
+    known_values: set[str] = field(default_factory=set)
+    without_judge: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as a JSON-compatible dict, without the ids of all its questions."""
+        from karenina_engine.check.planner import offering_stages
+
+        known = [{"name": name, "stages": stages} for name, stages in offering_stages(self.plan, self.known_values)]
+        return {
+            "stages": [
+                {
+                    "name": planned.name,
+                    "slot": planned.slot.config_name if planned.slot is not None else None,
+                    "distribution": planned.distribution,
+                    "version": planned.version,
+                    "waits_for": [asdict(wait) for wait in planned.waits_for],
+                }
+                for planned in self.plan.stages
+            ],
+            "left_out": [asdict(left) for left in self.plan.left_out],
+            "known_values": known,
+            "without_judge": self.without_judge,
+        }
 
 
 def _plans(
-    file: Path | None, setup: ConfigOptions, wanted: list[str] | None, columns: dict[str, str] | None
-) -> list[tuple[Plan, list[str]]]:
-    """Return the distinct plans, each with the ids of its questions.
+    file: Path | None,
+    setup: ConfigOptions,
+    models: ModelOptions,
+    wanted: list[str] | None,
+    columns: dict[str, str] | None,
+) -> list[_Planned]:
+    """Return the distinct plans with their questions.
 
-    Without `file`, this is the plan for a plain question. Raises `ConfigError` if there are no questions.
+    Without `file`, the plan is for a plain question. Raises `ConfigError` if there are no questions to plan for.
     """
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
@@ -62,7 +99,7 @@ def _plans(
     from karenina_toolkit.plugin_lookup import plugins_of
 
     benchmark = load_checked(file, columns=columns) if file is not None else None
-    chosen = read_configuration(benchmark, setup.config, setup.settings)
+    chosen = read_configuration(benchmark, setup.config, setup.settings, models=models)
     if benchmark is None:
         if wanted:
             raise ConfigError(["--question selects questions from a benchmark; specify the benchmark file"])
@@ -76,54 +113,55 @@ def _plans(
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)
     planner = Planner(chosen, plugins)
-    plans: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
+    plans: dict[tuple[str, ...], _Planned] = {}
     for question in questions:
         stage_plan = planner.plan(question)
         key = tuple(f"{stage.distribution}:{stage.name}" for stage in stage_plan.stages)
-        plans.setdefault(key, (stage_plan, []))[1].append(question.id)
+        planned = plans.setdefault(key, _Planned(stage_plan))
+        planned.ids.append(question.id)
+        stages = [stage.stage for stage in stage_plan.stages]
+        names = {name for stage in stages for name in stage.known_values(chosen, question)}
+        planned.known_values |= names
+        judging = [stage for stage in stages if stage.scope == "item" and stage.needs_judge(chosen, question, NO_TRUST)]
+        if names and not judging:
+            planned.without_judge.append(question.id)
     return list(plans.values())
 
 
-def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
+def _json(plans: list[_Planned], *, of_file: bool) -> dict[str, Any]:
     """Convert plans to JSON. The first is at the top, and others are under `other_plans`.
 
     The first has question ids only with `of_file`.
     """
-    (first, ids), *others = plans
-    data = _plan_json(first)
+    first, *others = plans
+    data = first.to_json()
     if of_file:
-        data["questions"] = ids
+        data["questions"] = first.ids
     if others:
-        data["other_plans"] = [{**_plan_json(stage_plan), "questions": more} for stage_plan, more in others]
+        data["other_plans"] = [{**planned.to_json(), "questions": planned.ids} for planned in others]
     return data
 
 
-def _plan_json(stage_plan: Plan) -> dict[str, Any]:
-    """Return a plan as a JSON-compatible dict."""
-    return {
-        "stages": [
-            {
-                "name": planned.name,
-                "slot": planned.slot.config_name if planned.slot is not None else None,
-                "distribution": planned.distribution,
-                "version": planned.version,
-                "waits_for": [asdict(wait) for wait in planned.waits_for],
-            }
-            for planned in stage_plan.stages
-        ],
-        "left_out": [asdict(left) for left in stage_plan.left_out],
-    }
+def _print(screen: Screen, planned: _Planned) -> None:
+    """Print the stages in a plan, what each stage waits for, which known values are compared, and which stages are left
+    out.
+    """
+    from karenina_engine.check.planner import left_out_lines, offering_stages, plan_rows
 
-
-def _print(screen: Screen, stage_plan: Plan) -> None:
-    """Print the stages of a plan, what each waits for, and those left out."""
-    from karenina_engine.check.planner import left_out_lines, plan_rows
-
+    stage_plan = planned.plan
     for number, name, slot, owner, waits in plan_rows(stage_plan):
         facts = Text(f"  {f'slot {slot}' if slot != '-' else 'no slot'}; {owner}", "dim")
         print_wrapped(screen.out, Text(f"{number:>2}  ") + Text(name, "bold") + facts)
         for line in waits.splitlines():
             print_wrapped(screen.out, Text(clean(f"    waits for {line}")))
+    if planned.known_values:
+        screen.out.print("Known values:")
+        for known, stages in offering_stages(stage_plan, planned.known_values):
+            print_wrapped(screen.out, Text(clean(f"  {known}, offered by {' and '.join(stages)}")))
+    if planned.without_judge:
+        some = len(planned.without_judge) < len(planned.ids)
+        of = f" for {len(planned.without_judge)} of {quantity(len(planned.ids), 'question')}" if some else ""
+        print_wrapped(screen.out, Text(f"No judge is called{of}: known values fill all fields."))
     if stage_plan.left_out:
         screen.out.print("Left out:")
         for line in left_out_lines(stage_plan):

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import Answering, ConfigOptions, Judges, TrustAll, benchmark_argument, question_option
+from karenina_cli.input.model_options import ModelOptions
+from karenina_cli.input.options import ConfigOptions, TrustAll, benchmark_argument, question_option
 from karenina_terminal.lazy_commands import StrictCommand
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import Screen, get_screen
@@ -54,8 +55,7 @@ def prompts(
     ] = None,
     setup: ConfigOptions,
     tables: TableOptions,
-    answering: Answering = None,
-    judge: Judges = None,
+    models: ModelOptions,
     question: Annotated[
         str | None, question_option("Print the prompts of this question. Default: the first question in the file.")
     ] = None,
@@ -91,7 +91,7 @@ def prompts(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = Benchmark.load(file, trust, columns=tables.parse()) if file is not None else None
-        chosen = read_configuration(benchmark, setup.config, setup.settings, answering=answering, judges=judge)
+        chosen = read_configuration(benchmark, setup.config, setup.settings, models=models)
         if benchmark is not None:
             chosen = check_restricted_values(benchmark, chosen, trust)
         plugins = plugins_of(chosen)

@@ -12,9 +12,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.input.configuration import SPEC_HELP, parse_models, with_settings
+from karenina_cli.input.configuration import with_settings
+from karenina_cli.input.model_options import SPEC_HELP, model_option, parse_models
 from karenina_cli.input.named_files import find_journal
-from karenina_cli.input.options import ConfigOptions, JournalFile, benchmark_argument, model_option
+from karenina_cli.input.options import ConfigOptions, JournalFile, benchmark_argument
 from karenina_core.errors import ConfigError
 from karenina_terminal.options import JSONObject, TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import Screen, get_screen

@@ -10,13 +10,12 @@ import typer
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration, select_ids
+from karenina_cli.input.model_options import ModelOptions
 from karenina_cli.input.named_files import find_journal, load_checked, select_usable
 from karenina_cli.input.options import (
-    Answering,
     CIOptions,
     ConfigOptions,
     JournalFile,
-    Judges,
     Quiet,
     ResultsJSON,
     TrustAll,
@@ -39,8 +38,7 @@ def run(
     *,
     file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
     setup: ConfigOptions,
-    answering: Answering = None,
-    judge: Judges = None,
+    models: ModelOptions,
     recordings: Annotated[
         list[Path] | None,
         typer.Option(
@@ -146,8 +144,7 @@ def run(
             benchmark,
             setup.config,
             setup.settings,
-            answering=answering,
-            judges=judge,
+            models=models,
             recordings=recordings,
             options={names.get(name, f"--{name}"): {name: value} for name, value in extra.items() if value is not None},
         )
@@ -202,18 +199,21 @@ def run(
 
 
 @resume_app.command(epilog=exit_codes_help())
+@with_option_groups
 def resume(
     ctx: typer.Context,
+    *,
     journal: JournalFile,
+    models: ModelOptions,
     budget: Annotated[str | None, typer.Option(metavar="USD", help="A new budget for the run, in US dollars.")] = None,
     as_json: ResultsJSON = False,
     quiet: Quiet = False,
 ) -> None:
     """Resume one of your stopped runs, with the options of the original command.
 
-    Keys are read from the environment again. The command is read from your own state folder and never from the journal,
-    which may be somebody else's. If you did not start the journal's run here, nothing is run, and the command described
-    in the journal is printed instead.
+    Models given here replace those of the run. Keys are read from the environment again. The command is read from your
+    own state folder and never from the journal, which may be somebody else's. If you did not start the journal's run
+    here, nothing is run, and the command described in the journal is printed instead.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -221,6 +221,7 @@ def resume(
         from karenina_cli.running.run_execution import execute_run
 
         request = make_resume_request(find_journal(screen, journal), screen.note)
-        if budget is not None:
-            request = replace(request, config=request.config.with_values(budget=budget))
+        changed = {**models.values(), **({"budget": budget} if budget is not None else {})}
+        if changed:
+            request = replace(request, config=request.config.with_values(**changed))
         execute_run(screen, request, as_json=as_json, quiet=quiet, some=True)  # the run has printed most of them

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from karenina_core.config import Setting
 
 _MAX_BYTES: Final = 2_000_000
-_ROLES: Final = ("answering_models", "parsing_models")
 
 
 def config_files(incomplete: str) -> list[str]:
@@ -123,9 +122,13 @@ def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
 
 def _configured_models(ctx: typer.Context) -> Iterator[str]:
     """Yield the models configured in the environment, the `--config` file and the benchmark."""
+    from karenina_core.config import flatten_settings
+    from karenina_engine.model_settings import model_settings, models_in
+
     for table in _configurations(ctx):
-        for role in _ROLES:
-            yield from filter(None, map(_short_form, table.get(role) or ()))
+        values = flatten_settings(table)
+        for name in model_settings():
+            yield from filter(None, map(_short_form, models_in(values.get(name))))
 
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:

@@ -10,27 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from karenina_cli.input.model_options import ModelOptions, parse_models
+
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark, BenchmarkContent
     from karenina_core.config import VerificationConfig
 
-SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object with a model configuration."
 logger = logging.getLogger("karenina")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
-
-
-def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models for one role. See `karenina_benchmark.config.model_specs.parse_models`.
-
-    Raises `typer.BadParameter` if a model is invalid.
-    """
-    from karenina_benchmark.config import model_specs
-    from karenina_core.errors import ConfigError
-
-    try:
-        return model_specs.parse_models(specs, recordings)
-    except ConfigError as error:
-        raise typer.BadParameter("; ".join(error.problems)) from None
 
 
 def read_configuration(
@@ -38,19 +25,18 @@ def read_configuration(
     file: Path | None,
     settings: Sequence[str] | None,
     *,
-    answering: Sequence[str] | None = None,
-    judges: Sequence[str] | None = None,
+    models: ModelOptions | None = None,
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Return the configuration of a command, in which settings from the benchmark are marked.
+    """Return a command's configuration, with settings from the benchmark file marked.
 
-    Later sources override earlier ones: the benchmark's `config` section, `file`, the environment, the models in
-    `answering`, `recordings` and `judges`, the `--set` settings in `settings`, and `options`, which maps options such
-    as `--budget` to the settings they stand for. A relative path in `manual_traces` is relative to its file, or to the
-    working directory on the command line.
+    Later sources override earlier ones: the benchmark's `config` section, `file`, the environment, `models`,
+    `recordings`, the `--set` settings in `settings`, and `options`. `options` maps each of
+    the command's options, such as `--budget`, to the settings that it sets. A relative path in `manual_traces` is
+    relative to the file that contains it, or to the working directory if it comes from the command line.
 
-    Raises `typer.BadParameter` if an option is invalid, and `ConfigError`, naming where each problem comes from, if
+    Raises `typer.BadParameter` if an option is invalid, and `ConfigError`, which states the origin of each problem, if
     settings are invalid or files cannot be read.
     """
     from karenina_benchmark.config.config_files import (
@@ -68,11 +54,9 @@ def read_configuration(
     if file is not None:
         layers.add(resolve_recordings(read_config_values(file), file), str(file))
     layers.add(dict(read_environment()), "the environment")
-    if answering or recordings:
-        models = parse_models(answering or (), recordings or ())
-        layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
-    if judges:
-        layers.add({"parsing_models": parse_models(judges)}, "--judge")
+    given = models if models is not None else ModelOptions()
+    for name, value in given.values(recordings or ()).items():
+        layers.add({name: value}, given.origins().get(name, "--recordings"))
     _warn_of_replaced(settings or ())
     for setting in settings or ():
         name, value = _parse_setting(setting, layers.values)
@@ -143,11 +127,25 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
         )  # the text may contain a key
     top, dot, key = name.partition(".")
     if not dot or name in all_settings():
-        return name, _parse_value(name, text)
+        return name, _parse_models_of(name, text)
     table = values.get(top)
     if table is not None and not isinstance(table, Mapping):
         raise typer.BadParameter(f"--set {name}=... cannot change a key of {top}, which is not a table")
     return top, {**(table or {}), key: _parse_value(name, text)}
+
+
+def _parse_models_of(name: str, text: str) -> Any:
+    """Return the value in `--set name=text`, where a setting that holds models also takes the short form of a model.
+
+    Raises `typer.BadParameter` if the text is malformed.
+    """
+    from karenina_engine.model_settings import model_settings
+
+    setting = model_settings().get(name)
+    if setting is None or not text.strip() or text.lstrip()[0] in "[{\"'" or text.strip() == "null":
+        return _parse_value(name, text)
+    models = parse_models([text])
+    return models if setting.several else models[0]
 
 
 def _parse_value(name: str, text: str) -> Any:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.configuration import SPEC_HELP
 from karenina_cli.running.ci_reports import Limits, read_count, read_share
 from karenina_terminal import completion
 
@@ -37,11 +36,6 @@ def question_option(help: str) -> Any:
     For completion, the ids come from the benchmark in the argument `file`.
     """
     return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
-
-
-def model_option(name: str, letter: str, help: str) -> Any:
-    """Return an option for models in short form, `interface:model_name`."""
-    return typer.Option(name, letter, metavar="SPEC", help=help, autocompletion=completion_values.models)
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
@@ -124,8 +118,6 @@ class ConfigOptions:
     settings: Settings = None
 
 
-Answering = Annotated[list[str] | None, model_option("--answering", "-a", f"A model under test: {SPEC_HELP}")]
-Judges = Annotated[list[str] | None, model_option("--judge", "-j", "A judge model, in the same form as --answering.")]
 TrustAll = Annotated[
     bool,
     typer.Option(

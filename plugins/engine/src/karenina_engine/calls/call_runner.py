@@ -242,14 +242,16 @@ class CallRunner:
             reservation.release()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request in the ledger and its cost in the budget.
+        """Record the usage of a request in the ledger, and its cost in the budget and in the call's notes.
 
-        Does nothing if there is no ledger.
+        Without a ledger, nothing is recorded, not even in the budget, and the cost is not known.
         """
+        notes, cost = call.notes, None
         if self.ledger is not None:
             cost = self.ledger.record_call(call, usage)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
+        notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
         """Make the call within the server's limit, with retries.
@@ -289,6 +291,7 @@ class CallRunner:
                 limiter.release()
                 raise
             else:
+                notes.answered = time.monotonic() - began
                 limiter.on_success()
                 if reply.usage is not NO_USAGE:  # a request that a filter refused costs nothing
                     self._record_usage(call, reply.usage)

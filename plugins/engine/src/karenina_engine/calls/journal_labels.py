@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
+from karenina_engine.model_settings import model_settings, models_in
 
 _OF_A_LABEL: Final = (
     *("id", "interface", "model_name", "model_provider", "temperature", "max_tokens", "system_prompt"),
@@ -41,18 +42,17 @@ class ModelLabel(ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class JournalLabels:
-    """The labels of the last run in a journal.
+    """The labels of the last run in a journal. They are not trusted, because the journal may come from a stranger.
 
-    They are untrusted, since the journal may come from anywhere. `questions` is None if the run included the whole
-    benchmark.
+    `questions` is None if the run included all questions in its benchmark. `model_entries` contains the models of each
+    setting that holds models.
     """
 
     benchmark: str | None = None
     output: str | None = None
     questions: Sequence[str] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    answering: Sequence[Mapping[str, Any]] = ()
-    judges: Sequence[Mapping[str, Any]] = ()
+    model_entries: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -64,13 +64,13 @@ class JournalLabels:
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
         questions = command.get("questions")
+        holding = model_settings()
         return cls(
             _name(command.get("benchmark")),
             _name(command.get("output")),
             [question for question in questions if isinstance(question, str)] if isinstance(questions, list) else None,
-            {name: value for name, value in values.items() if name not in ("answering_models", "parsing_models")},
-            _entries(values.get("answering_models")),
-            _entries(values.get("parsing_models")),
+            {name: value for name, value in values.items() if name not in holding},
+            {name: _entries(values.get(name)) for name in holding},
             _string_entries(command.get("columns")),
         )
 
@@ -86,13 +86,23 @@ class JournalLabels:
         }
         return free, [name for name in self.settings if name not in free]
 
-    def models(self) -> dict[str, list[ModelLabel]]:
-        """Return the models under `answering_models` and `parsing_models`.
+    @property
+    def judges(self) -> Sequence[Mapping[str, Any]]:
+        """The judges."""
+        return self.model_entries.get("parsing_models", ())
 
-        URLs, keys and files are removed. Raises `ConfigError` if an entry is not a valid model.
+    def models(self) -> dict[str, list[ModelLabel] | ModelLabel | None]:
+        """Return the value of each setting that holds models, without URLs, keys or files.
+
+        Raises `ConfigError` if a model cannot be read.
         """
-        roles = {"answering_models": self.answering, "parsing_models": self.judges}
-        return {name: [_label(entry) for entry in entries] for name, entries in roles.items()}
+        labels = {name: [_label(entry) for entry in entries] for name, entries in self.model_entries.items()}
+        several = {name for name, setting in model_settings().items() if setting.several}
+        return {
+            name: models if name in several else next(iter(models), None)
+            for name, models in labels.items()
+            if models or name in several
+        }
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
@@ -103,10 +113,15 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
     """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
-    for option, entries in (("-a", labels.answering), ("-j", labels.judges)):
+    for name, setting in model_settings().items():
+        option = setting.shortest_option
+        entries = labels.model_entries.get(name, ())
+        if option is None and entries:
+            left_out.append(name)
+            continue
         for entry in entries:
-            words += [option, _spec(entry)]
-            left_out += [f"{name} of {entry.get('id')}" for name in entry if name not in _OF_A_LINE]
+            words += [str(option), _spec(entry)]
+            left_out += [f"{field} of {entry.get('id')}" for field in entry if field not in _OF_A_LINE]
     for name, column in labels.columns.items():
         words += ["--columns", f"{name}={column}"]
     free, others = labels.free_settings()
@@ -154,8 +169,8 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    """Return the tables in a list, or an empty list if `value` is not a list."""
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+    """Return the tables in a list, dropping other entries, or a table alone. Any other value has no entries."""
+    return [entry for entry in models_in(value) if isinstance(entry, dict)]
 
 
 def _string_entries(value: Any) -> dict[str, str]:

@@ -129,8 +129,9 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
         asked["question_id"] = info.question_id
         if info.sources:
             asked["files"] = await to_thread.run_sync(digest_folders, info.sources)
-    # Judges read what an agent leaves in an answer's workspace; nothing reads a judge's own copy.
-    self_contained = options.workspace is None or not info.shared
+    # Judges read what an agent leaves in an answer's workspace; nothing reads a judge's own copy. The state of tools
+    # in a session is lost when a run is stopped, so a resumed run takes the earlier turns again.
+    self_contained = options.session is None and (options.workspace is None or not info.shared)
     composite = bool(getattr(opened.port, "guards_calls", False))
     call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
 
@@ -207,8 +208,9 @@ def _clean_trace(reply: AgentReply) -> AgentReply:
 class ToolSessions:
     """The open tool sources of a run.
 
-    Models with the same `mcp_` fields share a session for each source and workspace. A session stays open while items
-    use its workspace, or for the whole run if there is no workspace.
+    There is one session for each combination of source, workspace and `mcp_` fields; models with the same fields share
+    it. A session lasts as long as items are using its workspace or, without a workspace, as long as the run or, for
+    the several runs of an agent in a conversation, as long as `AgentOptions.session` is used.
     """
 
     plugins: Plugins
@@ -216,13 +218,13 @@ class ToolSessions:
     _users: dict[Path, int] = field(default_factory=dict)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
-        """Return the model's tools, opened in the given workspace.
+    async def tools(self, model: ModelConfig, workspace: Path | None, session: Path | None = None) -> tuple[Tool, ...]:
+        """Return the tools configured for the model, opened in the given workspace or, without one, for a session.
 
-        Raises `PortError` if a source cannot be opened. You may then try again.
+        Raises `PortError` if a source cannot be opened; the next call then tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
-        opened = [await self._session(source, model, workspace) for source in sources]
+        opened = [await self._session(source, model, workspace, session) for source in sources]
         return tuple(tool for tools in opened for tool in tools)
 
     def enter(self, workspace: Path) -> None:
@@ -245,13 +247,15 @@ class ToolSessions:
         if self._closing:  # workspaces whose item was cancelled while it waited for them to close
             await asyncio.wait(self._closing)
 
-    async def _session(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> Sequence[Tool]:
+    async def _session(
+        self, source: ToolSource, model: ModelConfig, workspace: Path | None, session_of: Path | None
+    ) -> Sequence[Tool]:
         """Return the tools of a source, opening it if necessary.
 
         Raises `PortError` if this fails. The next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
-        key = (source.name, stated, workspace)
+        key = (source.name, stated, workspace or session_of)
         session = self._open.get(key)
         if session is None:
             session = self._open[key] = _Session(source, model, workspace)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, overload
 
 from karenina_core.errors import ConfigError
@@ -17,6 +18,7 @@ from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import Skip, Stage, registered_stages
 from karenina_core.text import to_html
 from karenina_engine.check.plugin_checks import blocked_stages, requested_but_blocked
+from karenina_engine.check.turns import turn_problems
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
 from karenina_engine.settings import EngineSettings
 from karenina_terminal.notebook_html import Cell, make_heading, make_table, make_text, render_html
@@ -107,6 +109,7 @@ class Planner:
         stages = [(offer.stage(), offer.slot) for offer in self._offered]
         self._blocked = blocked_stages(plugins)
         self._choosers = [stage for stage, _ in [*stages, *self._blocked] if type(stage).included is not Stage.included]
+        self._comparing = [stage for stage, _ in stages if type(stage).known_values is not Stage.known_values]
         self._scorers = [stage for stage, slot in stages if slot is not None and SLOT_RULES[slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
         bad_stages = [info for info in bad if info.kind == "stage"]
@@ -166,6 +169,8 @@ class Planner:
             judging.add(question, pipeline)
             for problem, _ in fields.problems(question, trust):
                 problems[f"question {question.id}: {problem}"] = None
+            for problem, _ in turn_problems(question, trust, pipeline.plan):
+                problems[f"question {question.id}: {problem}"] = None
             if pipeline not in checking:
                 stages = [planned.stage for planned in pipeline.plan.stages]
                 checking[pipeline] = [
@@ -188,6 +193,7 @@ class Planner:
             return (
                 tuple([_comparable(stage.included(self._config, question)) for stage in self._choosers]),
                 frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
+                frozenset(name for stage in self._comparing for name in stage.known_values(self._config, question)),
             )
         except Exception:
             return None  # make_plan calls the stage again and reports the error
@@ -253,6 +259,12 @@ def plan_rows(plan: Plan) -> Iterator[list[str]]:
         slot = stage.slot.config_name if stage.slot is not None else "-"
         once = " (once per answer)" if stage.stage.scope == "answer" else ""
         yield [str(number), stage.name + once, slot, f"{stage.distribution} {stage.version}", _waits(stage)]
+
+
+def offering_stages(plan: Plan, names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each of the known values called `names`, in order, with the stages of the plan that offer it."""
+    for name in sorted(set(names)):
+        yield name, [stage.name for stage in plan.stages if any(fnmatchcase(name, offer) for offer in stage.offers)]
 
 
 def left_out_lines(plan: Plan) -> Iterator[str]:

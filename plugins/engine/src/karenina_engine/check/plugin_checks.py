@@ -19,7 +19,6 @@ from karenina_core.artifacts.declarations import why_refused
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config import all_settings
 from karenina_core.config.setting_owners import not_loaded, settings_models
-from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.errors import ConfigError
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
@@ -252,6 +251,15 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
         return not changes
 
 
+def kinds_with(fields: type[BaseModel]) -> tuple[str, ...]:
+    """Return the kinds of traits that have the fields of `fields`, a `Stage.trait_settings`.
+
+    It states them in its class attribute `trait_kinds`. By default, only LLM traits have the fields.
+    """
+    kinds: tuple[str, ...] = getattr(fields, "trait_kinds", ("llm",))
+    return kinds
+
+
 class OwnedFields:
     """The fields that installed plugins own. `models` contains the models that declare them, by kind and full name."""
 
@@ -270,6 +278,21 @@ class OwnedFields:
         checked if the template cannot be loaded, for example because `trust` does not cover its code.
         """
         yield from self.problems_in(given_fields(question, trust))
+        yield from self.misplaced(question.rubric, question.dynamic_rubric)
+
+    def misplaced(self, *rubrics: Rubric | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield a message for each plugin-owned field of a trait whose kind it is not for, with its path."""
+        models = self.models["trait_fields"]
+        for rubric in rubrics:
+            for trait in rubric.traits if rubric is not None else ():
+                for name in trait.extra.keys() & models.keys():
+                    kinds = kinds_with(models[name])
+                    if trait.type not in kinds:
+                        only = " and ".join(kinds)
+                        yield (
+                            f"trait {trait.name!r}: {name} is for {only} traits, not for {trait.type}; remove it",
+                            (name,),
+                        )
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a message for each problem in `given`, with the path of the value.
@@ -307,10 +330,10 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin values of the LLM traits in `rubrics`. None is ignored."""
+    """Yield the plugin-owned values of the traits in `rubrics`, ignoring any rubrics that are None."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
-            if isinstance(trait, LLMRubricTrait) and trait.extra:
+            if trait.extra:
                 yield "trait_fields", trait.name, trait.extra
 
 

@@ -22,7 +22,7 @@ from pydantic_core import to_jsonable_python
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import read_catalog
 from karenina_core.config import all_settings, flatten_settings
-from karenina_core.data.rubrics import LLMRubricTrait, Rubric, trait_kinds
+from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import SECRECY, ModelConfig
@@ -31,6 +31,7 @@ from karenina_core.namespaces import third_parties
 from karenina_engine.check.plugin_checks import Kind, OwnedFields, given_fields
 from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
+from karenina_engine.model_settings import allowed_in_files, map_models, model_settings, models_in
 from karenina_engine.user_files import digest_of_values, load_trust, trusts_values
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.safe_paths import is_plain_name, stays_below
@@ -135,14 +136,16 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
     cannot point them elsewhere.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
-    changed: dict[str, list[ModelConfig]] = {}
-    for name in config.benchmark_names & {"answering_models", "parsing_models"}:
-        changed[name] = [
-            model.model_copy(update={"files_within": outside.get(str(traces.absolute()), path.absolute().parent)})
-            if isinstance(traces := model.manual_traces, Path)
-            else model
-            for model in config.setting(name)
-        ]
+    changed: dict[str, Any] = {}
+
+    def confine(model: ModelConfig) -> ModelConfig:
+        """Return the model with its recordings, if it has any, confined to their folder."""
+        if not isinstance(traces := model.manual_traces, Path):
+            return model
+        return model.model_copy(update={"files_within": outside.get(str(traces.absolute()), path.absolute().parent)})
+
+    for name in config.benchmark_names & model_settings().keys():
+        changed[name] = map_models(config.setting(name), confine)
     return config.with_values(**changed).with_benchmark_names(config.benchmark_names) if changed else config
 
 
@@ -286,8 +289,8 @@ class _Finder:
             setting = self._slots.get(name)
             if setting is None:
                 continue
-            if setting.allowed_in_files == "models":
-                for fields in value if isinstance(value, list) else ():
+            if allowed_in_files(setting) == "models":
+                for fields in models_in(value):
                     if isinstance(fields, Mapping):
                         self._model(fields, f"config.{name}, model {str(fields.get('id'))!r}", name, ())
             elif not self._is_free(setting.allowed_in_files, value, setting.default):
@@ -309,8 +312,7 @@ class _Finder:
         """Examine the parameters of a rubric's traits. `places` is the question's id, if any."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
-            if isinstance(trait, LLMRubricTrait):
-                self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
+            self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
 
     def owned(self, question: Question) -> None:
         """Examine the plugin values of a question and its template."""

@@ -22,6 +22,7 @@ from karenina_engine.check.questions import texts_of
 from karenina_engine.check.stage_checks import check_configuration, check_models, check_stages
 from karenina_engine.cost.ledger import PriceTable
 from karenina_engine.cost.price_source import to_picodollars
+from karenina_engine.model_settings import configured_models
 from karenina_engine.settings import EngineSettings
 from karenina_toolkit.plugin_lookup import find_adapter, registered_adapters
 
@@ -50,7 +51,7 @@ _OF_ADAPTERS: Final = (
     "max_tokens",
     "manual_traces",
 )
-_OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
+_OF_AGENTS: Final = ("agent_timeout", "agent_max_turns", "stateless_tools")
 
 
 def check_request(plugins: Plugins, config: VerificationConfig, questions: Sequence[Question]) -> None:
@@ -70,12 +71,7 @@ def check_configured_models(plugins: Plugins, config: VerificationConfig, *, off
     problems found. If `parsing_only` is set, all answering models have to replay recordings.
     """
     core = config.core
-    check_models(
-        plugins,
-        [("answering model", model) for model in core.answering_models]
-        + [("judge", model) for model in core.parsing_models],
-        offline=offline,
-    )
+    check_models(plugins, configured_models(config), offline=offline)
     if core.parsing_only:
         _require_recorded(plugins, core.answering_models)
     check_configuration(plugins, config)
@@ -228,11 +224,11 @@ def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs
             spec = find_adapter(plugins, model.interface).spec
             _warn("answering model", model, [*_unused_by_adapter(spec, model), *_unused_without_agent(spec, model)])
     agents = [need.model for need in needs if "agent" in need.ports]
-    for judge in core.parsing_models:
-        if not isinstance(judge, ModelLabel) and judge not in core.answering_models:
-            spec = find_adapter(plugins, judge.interface).spec
-            is_agent = any(judge is model for model in agents)
-            _warn("judge", judge, [*_unused_by_adapter(spec, judge), *_unused_by_judge(judge, is_agent=is_agent)])
+    for role, model in configured_models(config):
+        if not isinstance(model, ModelLabel) and model not in core.answering_models:
+            spec = find_adapter(plugins, model.interface).spec
+            is_agent = any(model is agent for agent in agents)
+            _warn(role, model, [*_unused_by_adapter(spec, model), *_unused_by_role(role, model, is_agent=is_agent)])
 
 
 def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
@@ -274,15 +270,17 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
             yield name, "the model answers without an agent if mcp_urls_dict is not set"
 
 
-def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but not used by a judge, with the reason.
+def _unused_by_role(role: str, model: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
+    """Yield the set fields that a judge, or a model of a plugin's setting, does not use, with the reason.
 
-    `is_agent` is true if a stage uses this judge as an agent. Limits for answering agents never apply to judges.
+    `is_agent` states whether a stage uses the model as an agent. The limits of answering agents are never used by these
+    models.
     """
-    for name in _given_agent_fields(judge):
-        yield name, "it applies only to answers; a judge that is an agent uses the limits of its stage"
-    if judge.mcp_urls_dict and not is_agent:
-        yield "mcp_urls_dict", "no stage in this run uses a judge with tools (agentic_parsing, agentic traits)"
+    for name in _given_agent_fields(model):
+        yield name, f"it applies only to answers; a {role} that is an agent uses the limits of its stage"
+    if model.mcp_urls_dict and not is_agent:
+        where = " (agentic_parsing, agentic traits)" if role == "judge" else ""
+        yield "mcp_urls_dict", f"no stage in this run uses a {role} with tools{where}"
 
 
 def _given_agent_fields(model: ModelConfig) -> Iterator[str]:

@@ -11,6 +11,7 @@ from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.opened_port import find_tool_problems
 from karenina_engine.check.judge_needs import missing_ports
 from karenina_engine.check.planner import QuestionSubset
+from karenina_engine.model_settings import configured_models
 from karenina_toolkit.http.urls import complete_url, redact_url
 from karenina_toolkit.plugin_lookup import find_adapter
 
@@ -87,7 +88,7 @@ def _model_problems(
     Configured models have already been checked, so only their ports are. With `offline`, what is only needed for calls
     may be missing.
     """
-    configured = (*config.core.answering_models, *config.core.parsing_models)
+    configured = [model for _, model in configured_models(config)]
     problems: list[str] = []
     for need in needs:
         try:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_engine.journal.fingerprint import digest_question
+from karenina_engine.model_settings import map_models, model_settings, models_in
 from karenina_toolkit.http.urls import MASK, redact_url
 
 if TYPE_CHECKING:
@@ -35,7 +37,6 @@ To restore it, `restore_secrets` uses the whole entry from the user's own file.
 OWN_ONLY: Final = ("files", "paths", "benchmark_names")
 """The parts of a command that are only in the user's own record: local files, and names used in the benchmark."""
 
-MODEL_ROLES: Final = ("answering_models", "parsing_models")
 _URL: Final = "endpoint_base_url"
 _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
 
@@ -100,10 +101,10 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     if an entry with a secret has changed, or if a secret is missing.
     """
     values = dict(stored)
-    for name in MODEL_ROLES:
+    for name in model_settings():
         if name in values:
-            now = {_field(model, "id"): model for model in given.get(name) or ()}
-            values[name] = [_restore_model(model, now.get(model["id"])) for model in values[name]]
+            now = {_field(model, "id"): model for model in models_in(given.get(name))}
+            values[name] = map_models(values[name], partial(_restore_by_id, now))
     for name, value in values.items():
         if value == LEFT_OUT:
             if name not in given:
@@ -112,12 +113,18 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     return values
 
 
+def _restore_by_id(now: Mapping[Any, Any], stored: Mapping[str, Any]) -> Any:
+    """Return a stored model with its secrets from the entry of the same id in `now` (see `restore_secrets`)."""
+    return _restore_model(stored, now.get(stored["id"]))
+
+
 def dump_config(config: VerificationConfig) -> dict[str, Any]:
     """Return the settings of a configuration as JSON-compatible data, without secrets."""
     values: dict[str, Any] = {}
+    holding = model_settings()
     for name, value in config.given().items():
-        if name in MODEL_ROLES:
-            values[name] = [_dump_model(model) for model in value]
+        if name in holding:
+            values[name] = map_models(value, _dump_model)
         else:
             values[name] = LEFT_OUT if _holds_secret(value) else _to_json(value)
     return values

@@ -15,6 +15,7 @@ from karenina_core.config import all_settings
 from karenina_core.text import compose
 from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
+from karenina_engine.model_settings import map_models, model_settings
 from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below
 from karenina_toolkit.files.source_digest import digest_folders, source_folders
 from karenina_toolkit.plugin_lookup import find_adapter
@@ -84,8 +85,8 @@ class Fingerprints:
         self._plugins = plugins
         self._trust = trust
         self._settings_of = config
-        self._config = digest_json(_settings(config))
         self._models: dict[int, bytes] = {}
+        self._config = digest_json(self._settings(config))
         self._common: dict[tuple[int, int, int], tuple[object, bytes]] = {}
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
@@ -141,6 +142,25 @@ class Fingerprints:
         covered = [self._trust.covers(source) for source in written if isinstance(source, str)]
         return bytes(covered) if any(covered) else b""
 
+    def _settings(self, config: VerificationConfig) -> dict[str, Any]:
+        """Return the settings that can change a result, except those that only determine which items there are.
+
+        Models are replaced by their digests.
+        """
+        values = {
+            name: config.setting(name)
+            for name, setting in all_settings().items()
+            if name not in _OF_THE_MATRIX and setting.changes_results and config.has(name)
+        }
+        return {
+            **values,
+            **{
+                name: map_models(values[name], lambda model: self._model(model).hex())
+                for name in model_settings()
+                if name in values
+            },
+        }
+
     def _model(self, model: ModelConfig) -> bytes:
         """Return a digest of a model: fields that can change a result, the adapter's version, and recordings."""
         if isinstance(model, PanelModel):
@@ -173,12 +193,3 @@ def digest_question(question: Question) -> bytes:
         template = template_of(question)
         content["answer_template"] = template.template_id if template is not None else None
     return hashlib.sha256(dump_json_bytes([__version__, content], str)).digest()
-
-
-def _settings(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings that can change the result of an item."""
-    return {
-        name: config.setting(name)
-        for name, setting in all_settings().items()
-        if name not in _OF_THE_MATRIX and setting.changes_results and config.has(name)
-    }

@@ -33,6 +33,8 @@ _FILTER_BITS: Final = 1 << 25
 """4 MB; a million keys set one bit in 33."""
 _TURNS: Final = "turns"
 _FILES: Final = "kept_files"
+_ANSWERED: Final = "answered"
+_COST: Final = "cost"
 _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -105,6 +107,8 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
     if notes.keys:
         text = dump_json({**json.loads(text), _TURNS: notes.keys})
+    if call.is_model_call and reply is not None:
+        text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{json.dumps(notes.cost)}}}'
     if outcome.files:
         files = [file.model_dump(mode="json", exclude_none=True) for file in outcome.files]
         text = dump_json({**json.loads(text), _FILES: files})
@@ -144,6 +148,8 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
     port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
     try:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
+        if port != "service" and not failed:
+            notes.answered, notes.cost = _read_spent(text)
         if port == "agent":
             notes.keys = [key for key in json.loads(text).get(_TURNS, ()) if _KEY.fullmatch(key)]
         files = tuple(map(KeptFile.model_validate, json.loads(text).get(_FILES, ()))) if _FILES in text else ()
@@ -218,6 +224,20 @@ def _is_model(model: object) -> bool:
 def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
     """Raise `JournalDamaged` for a row in a table. `where` describes the row."""
     raise JournalDamaged(path, f"{where} in its table {table!r} has changed since it was written")
+
+
+def _read_spent(text: str) -> tuple[float, int | None]:
+    """Return the seconds of the answered requests and their cost in picodollars, from the end of a reply's JSON text.
+
+    Return 0.0 and None if it does not contain them, because an older version wrote it.
+    """
+    start = text.rfind(f',"{_ANSWERED}":')
+    try:
+        values = json.loads(f"{{{text[start + 1 :]}") if start >= 0 else {}
+    except ValueError:  # the key belongs to the reply itself
+        values = {}
+    cost = values.get(_COST)
+    return float(values.get(_ANSWERED, 0.0)), cost if type(cost) is int else None
 
 
 def _counts(text: str) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""The format of a journal: its tables and the digests of its rows.
+"""The format of a journal: its tables, row digests, and the check that a file has exactly these tables.
 
-A journal is one SQLite database (WAL). Format 3 has the tables below. Times are seconds since 1970, and JSON is stored
-as text. Nothing in a journal is ever executed or unpickled. A database with any other table, index, view or trigger is
-not a journal.
+A journal is one SQLite database (WAL). Format 3 has the tables below. Times are seconds since 1970, texts marked JSON
+contain JSON, and nothing in a journal is ever executed or unpickled. A database with any other table, index, view or
+trigger is not a journal.
 
 - `meta(name, value)`: `karenina` (the version that created it), `created`, the random `id` under which a user's state
   folder contains the command, and `target PORT MODEL` for each model of the last run (a digest of everything except the
@@ -14,7 +14,8 @@ not a journal.
   JSON, or the error if `failed` is 1; `reusable` is 1 if it can be reused for an identical call. The remaining columns
   are `finish_reason`, `input_tokens`, `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their
   own; `turns` in its reply lists their keys), `seconds` (spent in requests), `retries` (JSON: failed requests by
-  category), `waited` (seconds without a request) and `time`.
+  category), `waited` (seconds without a request) and `time`. A model's reply also contains `answered` (the seconds of
+  the requests that were answered) and `cost` (in picodollars at the prices of the run that made the call, or null).
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
   replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that included it,
   and `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
@@ -27,11 +28,11 @@ not a journal.
 - `runs`: one row for each run: `id`, `began`, `ended`, `items`, the `tally` of its calls (JSON), and `command` (JSON:
   its command without secrets, which is a label and is never run).
 
-Every table except `meta` ends with a `digest`: the first 16 bytes of the SHA-256 of the table's name and the row's
-other columns. For results, this covers the uncompressed text but not `run` and `place`, which change when another run
-includes the same item. If a byte changes on disk, its row is therefore known to be damaged and is never taken for the
-reply to another call. Format 1 had no digests. Format 2 had no compressed texts, and its results contain default
-values.
+The last column of all these tables except `meta`, `digest`, contains the first 16 bytes of the SHA-256 of the table's
+name and the row's other columns. The digest of a result covers its uncompressed text. It leaves out `run` and `place`,
+which change when another run includes the same item. A byte that changes on disk therefore makes a row count as
+damaged; it never makes the row look like the reply to another call. Format 1 had no digests, and format 2 no compressed
+texts; its results contain default values.
 """
 
 from __future__ import annotations

@@ -258,15 +258,19 @@ class JournalView:
         Calls that are not in the journal are skipped.
         """
         for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
-            yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
+            for id, *row in self._all("SELECT rowid, * FROM replies WHERE key = ?", bytes.fromhex(key)):
+                yield self._call(self._intact("replies", row, id))
 
-    def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid", *values: Any) -> Iterator[Row]:
-        """Yield the rows of `calls` for the row ids that `query` selects."""
-        for row in self._rows("replies", query, *values):
-            with self._damage("replies", row):
-                yield make_row(CALLS, row)
+    def _calls(self) -> Iterator[Row]:
+        """Yield the rows of `calls` for all replies."""
+        return map(self._call, self._rows("replies", "SELECT rowid FROM replies ORDER BY rowid"))
 
-    def _rows(self, table: str, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+    def _call(self, row: Sequence[Any]) -> Row:
+        """Return the row of `calls` for a row of `replies`. Raises `JournalDamaged` if a value cannot be read."""
+        with self._damage("replies", row):
+            return make_row(CALLS, row)
+
+    def _rows(self, table: str, query: str, *values: Any) -> Iterator[Sequence[Any]]:
         """Yield the rows for the row ids that `query` selects, one at a time.
 
         Raises `JournalDamaged` if a row is damaged. Rows deleted in the meantime are skipped.
@@ -274,10 +278,13 @@ class JournalView:
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
             if row is not None:
-                row = self._with_text(row) if table == "results" else row
-                if not is_intact(table, row):
-                    raise_damaged(self.path, table, f"row {id}")
-                yield row
+                yield self._intact(table, self._with_text(row) if table == "results" else row, id)
+
+    def _intact(self, table: str, row: Sequence[Any], id: int) -> Sequence[Any]:
+        """Return a row of a table. Raises `JournalDamaged`, naming the row's id, if the row is not intact."""
+        if not is_intact(table, row):
+            raise_damaged(self.path, table, f"row {id}")
+        return row
 
     def _with_text(self, row: Sequence[Any]) -> tuple[Any, ...]:
         """Return a row of `results` with its text decompressed."""

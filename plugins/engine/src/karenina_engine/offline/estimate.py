@@ -289,9 +289,8 @@ async def _make_estimate(
                     continue  # an answer does not depend on the judge, nor a judge's prompt on the answering model
                 pair = config.with_values(answering_models=(model,), parsing_models=(judge,) if judge else ())
                 done = await preview_prompts(question, pair, plugins, trust=trust, answer=_ANSWER)
-                shared = {planned.name for planned in Planner(pair, plugins).plan(question).of_scope("answer")}
                 for prompt in done.prompts:
-                    if prompt.stage in shared:
+                    if prompt.shared:
                         times = counted.answers[at] if first else 0
                     elif judge_at:
                         times = sum(many for (_, other), many in counted.items.items() if other == judge_at)

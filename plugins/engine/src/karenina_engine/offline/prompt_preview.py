@@ -31,6 +31,7 @@ from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.check.planner import Planner
 from karenina_engine.run.port_factory import PortFactory, RunParts
+from karenina_toolkit.structured.structured_call import REFUSAL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,6 +163,8 @@ def _resolve(part: Schema, root: Schema) -> Schema:
     return {}
 
 
+_SAID: Final = "[placeholder: what this model says]"
+"""The text in JSON replies before there is an answer that a judge could quote."""
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
 """The text in place of the answering model's answer."""
 
@@ -177,10 +180,12 @@ class OwnedTask:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A request as the model would receive it, with its stage, task, model and port.
+    """A request: its stage, task, model and port, and everything that the model would receive.
 
-    `task` is None if no declared task has these instructions. `target` is the model, and `model` its id. `schema` is
-    for JSON ports only. `options` contains the limits and tools of an agent.
+    `task` is None if no declared task has these instructions. `target` is the model, and `model` is the model's id.
+    `schema` is set for JSON ports; `options` contains an agent's limits and tools, and is None for other ports.
+    `shared` states whether the prompt is sent once for all judges of an answer. `stage` is the name under which the
+    call is listed, which a stage may choose.
     """
 
     stage: str
@@ -192,6 +197,7 @@ class Prompt:
     target: ModelConfig
     schema: Mapping[str, Any] | None = None
     options: AgentOptions | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +277,22 @@ class _Records:
         owner = next((entry.distribution for entry in self.owned if entry.task is task), self.current.distribution)
         port, messages = request.port, tuple(request.messages)
         self.prompts.append(
-            Prompt(self.current.name, owner, task, model.id, port, messages, model, request.schema, request.options)
+            Prompt(
+                *(request.info.stage or self.current.name, owner, task, model.id, port, messages, model),
+                schema=request.schema,
+                options=request.options,
+                shared=self.current.stage.scope == "answer",
+            )
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request repeats a rejected one, with the same stage and schema."""
+        """Return whether a request repeats an earlier one whose reply was rejected.
+
+        Such a request has the same stage and schema as the earlier one, and ends with the reason.
+        """
         assert self.current is not None
-        return any(
-            prompt.stage == self.current.name
+        return request.messages[-1].content.startswith(REFUSAL) and any(
+            prompt.stage == (request.info.stage or self.current.name)
             and prompt.schema == request.schema
             and len(prompt.messages) < len(request.messages)
             and prompt.messages == tuple(request.messages[: len(prompt.messages)])
@@ -301,7 +315,7 @@ class _Records:
             ]
             if matching:
                 return max(matching, key=lambda task: len(task.instructions))
-        return next((task for task in own if not task.instructions), None)
+        return next((task for task in (*own, *self.current.stage.prompts) if not task.instructions), None)
 
 
 async def _preview_once(
@@ -337,9 +351,11 @@ async def _preview_once(
                 records.planned.append(planned)
                 if record.error is not None:
                     records.failed[planned.name] = record.error
-                records.reasons[planned.name] = (
-                    record.reason or record.error or "the placeholder answer does not trigger this stage"
+                needs_no_judge = planned.scope == "item" and not planned.stage.needs_judge(config, question, trust)
+                none_sent = (
+                    "no judge is needed" if needs_no_judge else "the placeholder answer does not trigger this stage"
                 )
+                records.reasons[planned.name] = record.reason or record.error or none_sent
     finally:
         await pipeline.end(judged)
         await pipeline.end(shared)
@@ -398,7 +414,8 @@ class _PreviewPorts:
         if request.schema is not None:
             assert records.current is not None
             yes = records.current.name not in self.negative
-            return ParserReply(example_for_schema(request.schema, self.answer, yes=yes, empty=repeated), "json_schema")
+            words = _SAID if records.current.stage.scope == "answer" else self.answer
+            return ParserReply(example_for_schema(request.schema, words, yes=yes, empty=repeated), "json_schema")
         if request.options is not None:
             return AgentReply((Message.assistant(self.answer),))
         return LLMReply(self.answer)

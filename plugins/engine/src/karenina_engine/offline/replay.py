@@ -93,7 +93,7 @@ async def replay_items(
 
 
 class _EarlierTemplate(BaseModel):
-    trace_messages: list[Any] | None = None
+    agent_metrics: dict[str, Any] | None = None
     verify_granular_result: Any = None
     field_results: dict[str, bool | None] | None = None
     regex_validation_results: dict[str, bool] | None = None
@@ -244,7 +244,7 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
     """Record which of these answers each model from the journal gave as an agent."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
-        if answering in labels and result.template.trace_messages:
+        if answering in labels and result.template.agent_metrics is not None:
             labels[answering].conversations.add((question, replicate))
 
 

@@ -85,10 +85,11 @@ def failure_kind(error: str, question_id: str, texts: Sequence[str] = ()) -> str
 
 
 def item_texts(result: VerificationResult) -> list[str]:
-    """Return the texts of an item that an error may quote: question, answers, and extracted and true values."""
+    """Return the texts of an item that an error may quote: question, answers, and extracted, known and true values."""
     meta, template = result.metadata, result.template
     texts = [meta.question_text, meta.raw_answer or "", template.raw_llm_response]
-    values: list[object] = [template.parsed_llm_response, template.parsed_gt_response]
+    known = [value.value for value in (template.known_values or {}).values()]
+    values: list[object] = [template.parsed_llm_response, template.parsed_gt_response, known]
     while values:
         value = values.pop()
         if isinstance(value, str):

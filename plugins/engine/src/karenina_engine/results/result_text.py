@@ -20,6 +20,7 @@ from karenina_terminal.notebook_html import (
     make_text,
     render_html,
 )
+from karenina_toolkit.known_values import known_fields
 from karenina_toolkit.printable import clean, quantity
 
 _SYMBOLS: Final[Mapping[OutcomeGroup, str]] = {
@@ -50,20 +51,24 @@ def outcome_symbol(outcome: Outcome) -> str:
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Return a row for each field: its name, extracted value, ground truth, and whether it passed.
+    """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
 
-    The value is "-" if nothing was extracted, and `NOT_EXTRACTED` if the field is never extracted. The ground truth may
-    be empty. The last cell is None if the field was not compared.
+    The second cell is "-" if nothing was extracted, or `NOT_EXTRACTED` for a field that is not extracted. For a field
+    that a known value fills, it is the value with its name. The third
+    cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response
     truths = template.parsed_gt_response or {}
-    passed = template.field_results or {}
+    passed, known = template.field_results or {}, known_fields(template)
     rows = []
     for name in dict.fromkeys([*(extracted or {}), *truths, *passed]):
         shown = "-" if extracted is None else NOT_EXTRACTED
         if extracted is not None and name in extracted:
             shown = as_text(extracted[name])
+        elif name in known:
+            source, value = known[name]
+            shown = f"{as_text(value.value, none='not known')} ({source})"
         truth = "" if name not in truths else as_text(truths[name], none="should hold")
         rows.append((name, shown, truth, passed.get(name)))
     return rows

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
+from karenina_toolkit.known_values import known_fields
+
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.sections import StageRecord, VerificationResultRubric
@@ -129,6 +131,12 @@ def _text(value: object) -> str | None:
 def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
     """Return an entry of a table as JSON, or None if it is missing."""
     return as_json(values[name]) if values is not None and name in values else None
+
+
+def _known(row: FieldRow) -> str | None:
+    """Return the known value that fills the field as a JSON string, or None if there is none."""
+    entry = known_fields(row.result.template).get(row.name)
+    return as_json(entry[1].value) if entry is not None and entry[1].value is not None else None
 
 
 def _total(result: VerificationResult) -> Mapping[str, Any]:
@@ -257,6 +265,18 @@ FIELDS: Final[Columns[FieldRow]] = (
         "json",
         "The value that the judge extracted; empty if the judge extracted none.",
         lambda row: _cell(row.result.template.parsed_llm_response, row.name),
+    ),
+    Column(
+        "source",
+        "text",
+        "The name of the known value that fills the field; empty if a judge fills it, or the value is missing.",
+        lambda row: entry[0] if (entry := known_fields(row.result.template).get(row.name)) is not None else None,
+    ),
+    Column(
+        "known",
+        "json",
+        "The known value that fills the field; empty if there is none.",
+        _known,
     ),
     Column(
         "truth",

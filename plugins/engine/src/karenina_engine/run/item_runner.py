@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from karenina_core.stages.context import Item
 from karenina_engine.cost.budget import OverBudget
+from karenina_engine.model_settings import configured_models
 from karenina_engine.progress.observers import ItemStarted
 from karenina_engine.results.kept_files import ItemFiles
 from karenina_engine.run.panel import PanelAnswer
@@ -49,8 +50,7 @@ class ItemRunner:
 
     def model_identities(self) -> dict[tuple[str, str], list[bytes]]:
         """Return the endpoint digests of the configured models, by port and model id."""
-        core = self._parts.config.core
-        return self._port_factory.identities((*core.answering_models, *core.parsing_models))
+        return self._port_factory.identities([model for _, model in configured_models(self._parts.config)])
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """Generate an answer, and let the judges with these indexes evaluate it.

@@ -89,13 +89,13 @@ class Panel(Protocol):
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return a copy of `base` for an answer that the panel could not judge.
+    """Return a copy of `base` with the given outcome and without verdict, scores, vetoes or revisions, because the
+    panel could not judge the answer.
 
-    The copy has the given outcome, but no verdict, scores, vetoes or revisions. `why` becomes the item's error.
+    The answer, the known values and the ground truth are kept. `why` becomes the item's error.
     """
-    values = {
-        name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")
-    }
+    kept = ("raw_llm_response", "trace_messages", "parsed_gt_response", "known_values")
+    values = {name: getattr(base.template, name) for name in kept}
     metadata = base.metadata.model_copy(update={"completed_without_errors": False, "error": why})
     return base.model_copy(
         update={

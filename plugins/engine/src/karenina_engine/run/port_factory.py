@@ -293,7 +293,7 @@ class PortFactory:
 
         async def start(options: AgentOptions) -> AgentOptions:
             """Start the model's tools, and return the options with these tools."""
-            tools = await self._tools.tools(bounded, options.workspace)
+            tools = await self._tools.tools(bounded, options.workspace, options.session)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
         return start

@@ -30,6 +30,7 @@ from karenina_engine.check.run_checks import (
 )
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger, PriceTable
+from karenina_engine.model_settings import configured_models
 from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
@@ -165,7 +166,7 @@ def make_session(
     effect and unusable plugins. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
     `ConfigError` for any other problem.
     """
-    core, settings = config.core, config.section(EngineSettings)
+    settings = config.section(EngineSettings)
     check_request(plugins, config, questions)
     executor = configured_executor(plugins, config)  # before the models: a wrong name is quicker to fix than a key
     check_configured_models(plugins, config, offline=offline)
@@ -180,7 +181,7 @@ def make_session(
     if offline:  # without calls, other processes gain nothing; in this one, the error names every missing reply
         executor = AsyncioExecutor()
     else:
-        models = [*core.answering_models, *core.parsing_models, *named]
+        models = [*(model for _, model in configured_models(config)), *named]
         ledger.free = all(map(ledger.prices.is_free, models))
         limit = check_budget(settings, ledger.prices, models)
         budget = Budget(limit, ledger) if limit is not None else None

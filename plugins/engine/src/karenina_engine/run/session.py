@@ -17,6 +17,7 @@ from karenina_engine.check.plugin_checks import loaded_distributions
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.rows import UnstorableRow
+from karenina_engine.model_settings import configured_models
 from karenina_engine.progress.observers import NO_OBSERVERS, RunFinished, RunStarted
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.run.item_runner import ItemRunner
@@ -145,10 +146,12 @@ class RunSession:
 
     @property
     def calls_models(self) -> bool:
-        """Whether a model may be called. Not in a replay, or if all answers are recorded and there is no judge."""
-        core = self.config.core
-        models = [*core.answering_models, *core.parsing_models] if not self.parts.offline else []
-        return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for model in models)
+        """Whether a model may be called.
+
+        This is False in a replay, and if all models replay recorded answers.
+        """
+        models = configured_models(self.config) if not self.parts.offline else []
+        return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for _, model in models)
 
     @property
     def limits(self) -> ConcurrencyLimits:
@@ -227,7 +230,7 @@ class RunSession:
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
-        models = (*core.answering_models, *core.parsing_models)
+        models = [model for _, model in configured_models(self.config)]
         outcomes = self._outcomes = RunTally(core.replicate_count)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None

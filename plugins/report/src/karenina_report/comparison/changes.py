@@ -79,6 +79,7 @@ def _truth(result: VerificationResult) -> Hashable:
 _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
     "answer": lambda result: result.template.raw_llm_response,
     "extraction": lambda result: _text(result.template.parsed_llm_response),
+    "known values": lambda result: _text({n: v.value for n, v in (result.template.known_values or {}).items()}),
     "truth": _truth,
     "verdict": lambda result: result.outcome,
 }

@@ -158,9 +158,9 @@ class FieldValues(ReportModel):
 class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
-    `changed` says what differs: "answer", "extraction", "truth" or "verdict". `metrics` and `fields` contain the means
-    in A and B that differ; a mean is None if nothing was judged. `values` lists fields with different results or
-    values.
+    `changed` names the parts that differ: "answer", "extraction", "known values", "truth" or "verdict". `metrics` and
+    `fields` contain the differing means in A and B; a mean is None if nothing was judged. `values` lists the fields
+    whose results or values differ.
     """
 
     question_id: str

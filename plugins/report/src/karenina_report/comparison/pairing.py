@@ -127,16 +127,17 @@ def _decided(result: VerificationResult, right: Collection[str]) -> Verification
 
 
 def _values(result: VerificationResult) -> str:
-    """Return the values that decide the verdict of an undecided result, as JSON.
+    """Return, as JSON, the values that determine the verdict of an undecided result.
 
-    These are the extracted values, the field results and, unless all undecided fields were extracted, the response.
+    These are the extracted values, the known values, the field results and, unless all undecided fields were extracted,
+    the whole response.
     """
     template = result.template
     undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
     is_extracted = undecided and extracted.keys() >= set(undecided)
-    return json.dumps(
-        [extracted, template.field_results, "" if is_extracted else template.raw_llm_response], default=str
-    )
+    known = {name: value.value for name, value in (template.known_values or {}).items()}
+    response = "" if is_extracted else template.raw_llm_response
+    return json.dumps([extracted, known, template.field_results, response], default=str)
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
@@ -238,19 +239,22 @@ def _changing_results(names: Iterable[str]) -> list[str]:
     return [name for name in settings if name not in owned or owned[name].changes_results]
 
 
+_FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
+    "question": lambda result: compose(result.metadata.question_text),
+    "template": lambda result: result.metadata.template_id,
+    "truth": lambda result: result.metadata.raw_answer,
+    "extracted truth": lambda result: _frozen(result.template.parsed_gt_response),
+}
+"""The parts of a question that are compared."""
+
+
 def _differing(ours: Results, theirs: Results) -> list[str]:
     """Return what differs in a question between the runs: "question", "template" or "truth".
 
     What a run did not record is not compared.
     """
-    facts: Mapping[str, Callable[[VerificationResult], Hashable]] = {
-        "question": lambda result: compose(result.metadata.question_text),
-        "template": lambda result: result.metadata.template_id,
-        "truth": lambda result: result.metadata.raw_answer,
-        "extracted truth": lambda result: _frozen(result.template.parsed_gt_response),
-    }
     differing = []
-    for name, fact in facts.items():
+    for name, fact in _FACTS.items():
         sides = [{value for result in group if (value := fact(result)) is not None} for group in (ours, theirs)]
         if sides[0] and sides[1] and sides[0] != sides[1]:
             differing.append(name)

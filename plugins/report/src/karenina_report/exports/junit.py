@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from karenina_report.exports.exporter import Exporter
+from karenina_toolkit.known_values import known_fields
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -88,8 +89,9 @@ def describe_item(result: VerificationResult) -> str:
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
+    known = {name: f"{source} is {value.value!r}" for name, (source, value) in known_fields(template).items()}
     lines += [
-        f"Field {name}: extracted {extracted.get(name)!r}, truth {truth.get(name)!r}"
+        f"Field {name}: {known.get(name, f'extracted {extracted.get(name)!r}')}, truth {truth.get(name)!r}"
         for name, passed in (template.field_results or {}).items()
         if not passed
     ]

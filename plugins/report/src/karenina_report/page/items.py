@@ -20,6 +20,7 @@ from karenina_engine.results.tables import result_table
 from karenina_report.runs import answer_id, truth_id
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.kept_files import picture_type
+from karenina_toolkit.known_values import known_fields
 from karenina_toolkit.printable import quantity, shorten
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ def make_item(
         del values["evaluation_input"]
     fields = result_table([result], "fields")
     truth = {str(row["field"]): str(row["truth"]) for row in fields if row["truth"] is not None}
+    known = {
+        name: f"{source}, found by a program{f': {value.why}' if value.why else ''}"
+        for name, (source, value) in known_fields(result.template).items()
+    }
     excerpts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in result_table([result], "excerpts"):
         shown = {key: row[key] for key in ("text", "start", "end", "confidence", "similarity") if row[key] is not None}
@@ -62,11 +67,11 @@ def make_item(
         "fields": [
             {
                 "name": row["field"],
-                "extracted": row["extracted"],
+                "extracted": row["known"] if row["field"] in known else row["extracted"],
                 "truth": row["truth"],
                 "passed": "undecided" if row["field"] in undecided else row["passed"],
                 "score": row["score"],
-                "reason": row["reasoning"],
+                "reason": known.get(str(row["field"]), row["reasoning"]),
                 "rule": rules.get(str(row["field"])),
                 "excerpts": excerpts.get(("field", str(row["field"])), []),
             }
@@ -130,9 +135,7 @@ _MOST_OF_A_VALUE: Final = 80
 class ItemIndex:
     """The index of the items added. Repeated strings are stored once."""
 
-    def __init__(self, flipped: Set[str]) -> None:
-        """Create an index. `flipped` contains the questions whose verdict differs between runs."""
-        self._flipped = flipped
+    def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {
             name: []
             for name in (
@@ -162,7 +165,7 @@ class ItemIndex:
         single = len(rows) == 1
         extracted = (
             [_shortened_field(name, text, alone=single) for name, text, _, _ in rows]
-            if template.parsed_llm_response
+            if template.parsed_llm_response or template.known_values
             else []
         )
         truths = [_shortened_field(name, text, alone=single) for name, _, text, _ in rows if text]
@@ -181,7 +184,6 @@ class ItemIndex:
             "seconds": round(meta.execution_time, 3),
             "calls": usage.get("calls", 0),
             "tokens": usage.get("input_tokens", 0) + usage.get("output_tokens", 0),
-            "flip": int(meta.question_id in self._flipped),
             "answer": shorten(template.raw_llm_response[:_MOST_OF_AN_ANSWER], _MOST_OF_AN_ANSWER),
             "extracted": _position(self._values, "; ".join(extracted)),
             "truth": _position(self._values, "; ".join(truths) or shorten(meta.raw_answer or "", _MOST_OF_A_VALUE)),
@@ -190,12 +192,20 @@ class ItemIndex:
         for name, value in values.items():
             self._columns[name].append(value)
 
-    def to_json(self) -> dict[str, Any]:
-        """Convert the index and its strings to JSON."""
+    def to_json(self, flipped: Set[str]) -> dict[str, Any]:
+        """Return the index, with the strings it refers to, as a JSON-compatible dict.
+
+        `flipped` contains the ids of questions whose verdict differs between runs.
+        """
+        flips = [int(id in flipped) for id in self._columns["question_id"]]
         ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
         places = {self._outcomes[outcome.value]: place for place, outcome in enumerate(ordered)}
         return {
-            "index": {**self._columns, "outcome": [places[place] for place in self._columns["outcome"]]},
+            "index": {
+                **self._columns,
+                "outcome": [places[place] for place in self._columns["outcome"]],
+                "flip": flips,
+            },
             "questions": list(self._questions),
             "outcomes": [{"name": outcome.value, "class": outcome.group} for outcome in ordered],
             "models": list(self._models),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,11 +22,12 @@ from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
 from karenina_report.page.items import ItemIndex, PageFiles, Prompts, make_item
 from karenina_report.page.section import PageRuns, karenina_report_sections
 from karenina_report.rules import Rules, find_missing_rules, find_rules
-from karenina_report.runs import find_journal, iterate_results, read_runs
+from karenina_report.runs import find_journal, read_runs
 from karenina_report.statistics.run_statistics import describe_runs
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
+    from karenina_core.data.result import VerificationResult
     from karenina_engine.offline.replay import SentPrompt
     from karenina_engine.results.table_columns import Row
     from karenina_report.comparison.comparison_result import Comparison
@@ -55,27 +56,53 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write the page for runs from result files, journals, or results in memory. Each is read twice.
+    """Write the page for runs: result files, journals, or results in memory.
 
-    An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that is
-    missing from the page. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read,
-    and `ConfigError` if a source has no results, an option names an unknown column or trait, or the output is a file of
-    another kind.
+    An earlier page is renamed, and its new path is returned, or None if there was none. `warn` is called with a
+    message about everything that is missing from the page. Raises `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, an option names an
+    unknown column or trait, or the output is a file of another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
-    runs = read_runs(sources, options.model)
     for journal in filter(None, map(_unused_journal, sources)):
         warn(
             f"the calls in the journal {journal} were left out because the journal cannot be read or belongs to "
             "another result file"
         )
     benchmark = load_benchmark(options.benchmark) if options.benchmark is not None else None
-    questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     rules = find_rules(sources, benchmark)
-    if benchmark is not None:
-        for text in find_missing_rules(benchmark, (result for run in runs for result in run.results)):
-            warn(text)
     prompts = _find_prompts(sources, benchmark, warn)
+
+    def write(file: BinaryIO) -> None:
+        """Write the page to an open file. The index comes after the items."""
+        document = PageDocument(file)
+        document.begin()
+        with ExitStack() as opened:
+            items = _PageItems(document, rules, prompts, opened)
+            runs = read_runs(sources, options.model, items.open_source)
+            items.end()
+        if benchmark is not None:
+            for text in find_missing_rules(benchmark, (result for run in runs for result in run.results)):
+                warn(text)
+        head, flipped = _make_head(runs, sources, options, benchmark, rules, warn)
+        document.add("head", {**head, **items.index.to_json(flipped)})
+        document.end()
+        for missing in items.files.problems():
+            warn(missing)
+
+    return write_whole(output, (FIRST_BYTES,), write)
+
+
+def _make_head(
+    runs: Sequence[Run],
+    sources: Sequence[Source],
+    options: ReportOptions,
+    benchmark: Benchmark | None,
+    rules: Rules,
+    warn: Warn,
+) -> tuple[dict[str, Any], Set[str]]:
+    """Return the head of the page without its index, and the ids of questions whose verdict differs between runs."""
+    questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
     if problem is not None:
@@ -90,24 +117,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
         "sections": list(_sections(page, warn)),
         "prompts": benchmark is not None,
     }
-    flipped = {change.question_id for pair in (comparison.pairs if comparison else ()) for change in pair.flips}
-    index, files = ItemIndex(flipped), PageFiles()
-
-    def write(file: BinaryIO) -> None:
-        """Write the page to an open file. The index comes after the items."""
-        document = PageDocument(file)
-        document.begin()
-        with ExitStack() as opened:
-            items = _items(sources, runs, rules, prompts, index, files, opened, options.model)
-            for number, chunk in enumerate(batched_items(items)):
-                document.add(f"chunk-{number}", chunk)
-        document.add("head", {**head, **index.to_json()})
-        document.end()
-
-    moved = write_whole(output, (FIRST_BYTES,), write)
-    for missing in files.problems():
-        warn(missing)
-    return moved
+    return head, {change.question_id for pair in (comparison.pairs if comparison else ()) for change in pair.flips}
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
@@ -134,18 +144,6 @@ def _unused_journal(source: Source) -> Path | None:
         return None
     journal = default_journal(Path(source))
     return journal if journal.exists() else None
-
-
-def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the items in lists of `CHUNK` items. The last may be shorter."""
-    chunk: list[dict[str, Any]] = []
-    for item in items:
-        chunk.append(item)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def _compare(
@@ -214,40 +212,52 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
             warn(f"a section from {offer.distribution} {offer.version} was left out: {describe_error(error)}")
 
 
-def _items(
-    sources: Sequence[Source],
-    runs: Sequence[Run],
-    rules: Rules,
-    prompts: Prompts,
-    index: ItemIndex,
-    files: PageFiles,
-    opened: ExitStack,
-    model: str | None,
-) -> Iterator[dict[str, Any]]:
-    """Yield all items in the order of the sources, adding them to the index.
+class _PageItems:
+    """Writes the items of a page to its document, and adds them to the index, while their results are read.
 
-    `opened` closes the journals. Results that a run in progress has added since are left out. Raises `ConfigError` if
-    some are missing.
+    Journals are closed with `opened`.
     """
-    ids = {item.metadata.result_id for run in runs for item in run.results}
-    first = 0
-    for source in sources:
+
+    def __init__(self, document: PageDocument, rules: Rules, prompts: Prompts, opened: ExitStack) -> None:
+        self.index = ItemIndex()
+        self.files = PageFiles()
+        self._document = document
+        self._rules = rules
+        self._prompts = prompts
+        self._opened = opened
+        self._runs = 0
+        self._chunk: list[dict[str, Any]] = []
+        self._chunks = 0
+
+    def open_source(self, source: Source) -> Callable[[VerificationResult], None]:
+        """Open the journal of a source, and return a function that adds a result of the source."""
         journal = find_journal(source)
         folders = KeptFiles(Path(source), journal) if isinstance(source, str | Path) else None
-        view = opened.enter_context(JournalView(journal)) if journal is not None else None
+        view = self._opened.enter_context(JournalView(journal)) if journal is not None else None
         prices = view.prices() if view is not None else {}
         numbers: dict[str, int] = {}
-        for result in iterate_results(source):
+
+        def add(result: VerificationResult) -> None:
+            """Add a result to the index and the document."""
             meta = result.metadata
-            if model not in (None, meta.answering_id) or meta.result_id not in ids:
-                continue
-            number = numbers.setdefault(meta.answering_id, first + len(numbers))
+            if meta.answering_id not in numbers:
+                numbers[meta.answering_id] = self._runs
+                self._runs += 1
             calls = list(view.calls_of(result)) if view is not None else []
-            index.add(number, result, _cost(calls, prices))
-            yield make_item(result, rules.get(meta.template_id, {}), calls, prompts, files.describe(result, folders))
-        first += len(numbers)
-    if len(index) != sum(len(run.results) for run in runs):
-        raise ConfigError(["the results changed while they were being read; write the report again"])
+            self.index.add(numbers[meta.answering_id], result, _cost(calls, prices))
+            rules, files = self._rules.get(meta.template_id, {}), self.files.describe(result, folders)
+            self._chunk.append(make_item(result, rules, calls, self._prompts, files))
+            if len(self._chunk) == CHUNK:
+                self.end()
+
+        return add
+
+    def end(self) -> None:
+        """Write the items that have not been written yet."""
+        if self._chunk:
+            self._document.add(f"chunk-{self._chunks}", self._chunk)
+            self._chunks += 1
+            self._chunk = []
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:

@@ -20,6 +20,7 @@ from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krip
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer, require_values
+from karenina_report.statistics.conversations import reasons_for_ends, turn_rates, user_faults
 from karenina_report.statistics.metrics import (
     PARTIAL_CREDIT,
     as_fraction,
@@ -134,6 +135,9 @@ def _describe_run(
         means=list(_means(run.results, units, cuts, scales)),
         by=by,
         groups=groups,
+        turns=list(turn_rates(run.results, units, judge_name)),
+        conversations_ended=reasons_for_ends(run.results),
+        user_faults=user_faults(run.results),
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
         agreement=[

@@ -42,6 +42,18 @@ class GroupRate(ReportModel):
     not_judged: int
 
 
+class TurnRate(ReportModel):
+    """The rate of fields that pass in one turn of conversations, as read by one judge.
+
+    `turn` is a number, or `all`. `left_out` is the number of fields whose turn was left out.
+    """
+
+    turn: str
+    judge: str
+    rate: Rate
+    left_out: int
+
+
 class PassAtK(ReportModel):
     """pass@k and pass^k: the probability that at least one of k replicates is right, or that all are.
 
@@ -115,6 +127,9 @@ class RunStatistics(SectionsView, ReportModel):
     means: Sequence[Mean]
     by: str | None
     groups: Sequence[GroupRate]
+    turns: Sequence[TurnRate] = ()
+    conversations_ended: Mapping[str, int] = {}
+    user_faults: Mapping[str, int] = {}
     draws: Sequence[PassAtK]
     variance: Variance | None
     agreement: Sequence[Agreement]

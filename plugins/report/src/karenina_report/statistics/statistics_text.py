@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from karenina_engine.results.summary_text import percent, undecided_text
@@ -31,6 +31,21 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
             Grid([head, *rows]),
             Facts([("", "Groups are exploratory: no correction is made for the number of groups.")]),
         ]
+    if found.turns:
+        several = len(found.judges) > 1
+        cells = [
+            [
+                turn.turn,
+                *([in_one_line(turn.judge)] if several else []),
+                *_rate_cells(turn.rate),
+                f"{turn.rate.undecided:,}",
+                f"{turn.left_out:,}",
+            ]
+            for turn in found.turns
+        ]
+        judge = ["judge"] if several else []
+        head = ["turn", *judge, "right", "judged", _units(found), "rate", "95% CI", "undecided", "left out"]
+        yield [Title("Fields by turn of the conversation"), Grid([head, *cells])]
     if found.means:
         means = [
             [in_one_line(mean.metric), f"{mean.value:.3f}", _bounds(mean.low, mean.high), f"{mean.results:,}",
@@ -61,8 +76,12 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
     for place, (judge, rate) in enumerate(statistics.by_judge.items()):
         name = "" if statistics.pass_rate is not None else f"{in_one_line(judge)}: "
         yield "" if place else "Pass rate", name + _rate_text(rate, _units(statistics))
+    if found_faults := statistics.user_faults:
+        yield "Users", _user_text(found_faults)
     if statistics.summary.not_judged:
         yield "Not judged", f"{statistics.summary.not_judged:,} of {statistics.summary.items:,}"
+    if found_ends := statistics.conversations_ended:
+        yield "Ended", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in found_ends.items())
     yield "Judges", in_one_line(", ".join(statistics.judges))
     yield "Variance", _variance_text(statistics)
     if statistics.fleiss is not None:
@@ -71,6 +90,14 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
         yield "Krippendorff", f"alpha {_coefficient_text(statistics.krippendorff)}"
     for note in statistics.notes:
         yield "Note", in_one_line(note)
+
+
+def _user_text(faults: Mapping[str, int]) -> str:
+    """Return how many simulated users are at fault, and with which faults."""
+    every, good = sum(faults.values()), faults.get("none", 0)
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in faults.items() if kind != "none")
+    share = f"{every - good:,} of {quantity(every, 'simulated user')} at fault ({percent((every - good) / every)})"
+    return f"{share}, not judged: {kinds}" if kinds else share
 
 
 def _rate_text(rate: Rate, units: str) -> str:

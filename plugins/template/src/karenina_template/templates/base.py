@@ -2,11 +2,11 @@
 
 # No `from __future__ import annotations` here: pydantic would parse the annotations again for every subclass.
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isfunction
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
@@ -23,6 +23,7 @@ from karenina_template.templates.compose import (
     granular,
     known_result,
     passes,
+    prune,
     validate,
 )
 from karenina_template.templates.errors import TemplateError
@@ -41,6 +42,8 @@ OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
 """The fields that every answer has. Judges do not fill them, and schemas do not contain them."""
 METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
 """The methods that verification calls. Fields cannot have these names."""
+
+NO_RESPONSES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +65,37 @@ class AnswerKey:
         """Return the ground truths by field, or None if no field is verified."""
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
-    def results(self, values: Mapping[str, object], response: str) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, given the extracted values and the raw response.
+    def sources(self) -> dict[str, str]:
+        """Return the names of the known values that fill fields, keyed by field."""
+        return {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
 
-        Raises `InvalidAnswer` if a primitive returns something invalid.
+    def without(self, names: Collection[str]) -> Self | None:
+        """Return the key without these fields, or None if no condition is left."""
+        strategy = None if self.strategy is None else prune(self.strategy, names)
+        rules = {name: rule for name, rule in self.rules.items() if name not in names}
+        if not rules or (strategy is None) is not (self.strategy is None):
+            return None
+        return type(self)(rules, strategy)
+
+    def results(
+        self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
+    ) -> dict[str, bool | Undecided]:
+        """Return whether each field passes, given the raw `response` and the extracted values keyed by field.
+
+        `responses` contains the responses of fields that read another one, such as a turn of a conversation. A field
+        whose known value is missing is undecided. A known value is itself the response that it comes from, because no
+        judge made it up. Raises `InvalidAnswer` if a primitive returns an invalid result.
         """
-        return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
+        results: dict[str, bool | Undecided] = {}
+        for name, rule in self.rules.items():
+            value = values.get(name)
+            if rule.source is None:
+                results[name] = rule.passes(value, responses.get(name, response))
+            elif value is None:
+                results[name] = Undecided(f"no stage has set the known value {rule.source!r} for this answer")
+            else:
+                results[name] = rule.passes(value, str(value))
+        return results
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
         """Return the credit for each field from 0 to 1. For undecided fields, it is None."""
@@ -136,6 +164,8 @@ class BaseAnswer(BaseModel):
 
     _key: AnswerKey | None = PrivateAttr(default=None)
     _response: str = PrivateAttr(default="")
+    _responses: Mapping[str, str] | None = PrivateAttr(default=None)
+    _unfilled: Mapping[str, Undecided | Literal[False]] | None = PrivateAttr(default=None)
     _assumed: Mapping[str, bool] | None = PrivateAttr(default=None)
 
     __answer_key__: ClassVar[AnswerKey | None] = None
@@ -225,12 +255,28 @@ class BaseAnswer(BaseModel):
         """Search `raw_response` for the patterns in `self.regex`. See `verify_patterns` for their format."""
         return verify_patterns(self.regex, raw_response)
 
-    def _results(self) -> dict[str, bool | Undecided]:
-        """Return the result for each verified field, with the reason if it is undecided.
+    def settle(
+        self, key: AnswerKey, responses: Mapping[str, str], results: Mapping[str, Undecided | Literal[False]]
+    ) -> None:
+        """Verify the answer by `key`, with a response for each field, and with these results whatever the values are.
 
-        Results assumed by `Comparison` take the place of undecided ones.
+        For answers bound to a question, which have all rules of their template at first.
         """
-        results = self._answer_key().results(self._values(), self._bound_response())
+        self._key, self._responses = key, responses
+        self._unfilled = {**(self._unfilled or {}), **results}
+
+    def _results(self) -> dict[str, bool | Undecided]:
+        """Return the result for each verified field, with the reason if the field is undecided.
+
+        The results for fields whose known value is None are those set by `BoundTemplate.bind`, and those for fields
+        whose turn of a conversation is missing those set by `read_turns`. Undecided results are
+        replaced with the results that `Comparison` assumes.
+        """
+        own = self.__pydantic_private__ or {}
+        responses = own.get("_responses") or NO_RESPONSES
+        results = self._answer_key().results(self._values(), self._bound_response(), responses)
+        if unfilled := own.get("_unfilled"):
+            results |= unfilled
         return {**results, **assumed} if (assumed := self._assumptions()) else results
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Final, Self
 
@@ -21,16 +21,20 @@ from pydantic_core import (
 )
 
 from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_core.data.sections import KnownValue
 from karenina_template.templates.base import AnswerKey, BaseAnswer
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import alternatives
-from karenina_template.templates.primitives import DateMatch
+from karenina_template.templates.primitives import DateMatch, Undecided
 from karenina_template.templates.primitives.date_parser import read_dates
+from karenina_template.templates.shapes.schema import schema_of_part
 from karenina_template.templates.shapes.shape import Shape
+from karenina_toolkit.known_values import find_offer
 from karenina_toolkit.structured.lenient_json import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
 
 _DATES: Final = frozenset({date, datetime})
+NO_VALUES: Final[Mapping[str, KnownValue]] = {}
 _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
 """Constraints whose value is in pydantic's errors. Those about literals and enumerations list the values."""
 
@@ -96,6 +100,18 @@ class Template:
                 parts[name]["description"] = text
         return schema
 
+    def why_unfit(self, name: str) -> str | None:
+        """Return why the type of the field `name` accepts no value of its source, and how to fix this.
+
+        Return None if it may accept one, if the field has no source, or if no installed plugin offers the source.
+        """
+        source = self.key.sources().get(name)
+        offer = find_offer(source) if source is not None else None
+        if offer is None or self.shape.coercer.accepts(name, offer.kind):
+            return None
+        what = f"the type of field {name!r} does not fit the known value {source!r}"
+        return f"{what}, whose type is {offer.kind}; write {offer.kind}, or remove the type"
+
     def for_question(self, question_id: str) -> BoundTemplate:
         """Return the template bound to a question."""
         return BoundTemplate(question_id, self)
@@ -103,14 +119,15 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class BoundTemplate:
-    """A template bound to a question.
+    """A template bound to a question. `part` contains the fields that a judge fills, if those are not all (`only`).
 
-    Show models nothing but `judge_schema`, `judge_fields` and `hints`. These have no ground truths, weights or
-    defaults.
+    Only `judge_schema`, `judge_fields` and `hints` may be shown to models, because they contain no ground truths,
+    weights or defaults.
     """
 
     question_id: str
     template: Template
+    part: tuple[str, ...] | None = None
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
@@ -125,7 +142,8 @@ class BoundTemplate:
     @property
     def judge_fields(self) -> tuple[str, ...]:
         """The fields for a judge to fill, in the order of the schema. Empty if no judge is needed."""
-        return self.template.shape.judge_fields
+        fields = self.template.shape.judge_fields
+        return fields if self.part is None else tuple(name for name in fields if name in self.part)
 
     @property
     def composition(self) -> str | None:
@@ -152,36 +170,75 @@ class BoundTemplate:
 
     def judge_schema(self) -> dict[str, Any]:
         """Return the JSON Schema for the judge, as a copy. See `judge_schema` in `templates.shapes.schema`."""
-        return self.template.judge_schema()
+        schema = self.template.judge_schema()
+        return schema if self.part is None else schema_of_part(schema, self.judge_fields)
+
+    def only(self, fields: Collection[str]) -> BoundTemplate:
+        """Return the template for a judge that fills only these of its fields."""
+        return replace(self, part=tuple(fields))
 
     def hints(self) -> dict[str, str]:
         """Return the extraction hints by field, for fields that a judge fills."""
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """The names of the known values that fill fields, keyed by field. No judge fills these fields."""
+        return self.template.key.sources()
+
     def options(self) -> dict[str, Mapping[str, object]]:
         """Return the options for plugins by field."""
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
-    def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
-        """Return an answer with the judge's `values` and everything needed to verify it.
+    def bind(
+        self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
+    ) -> BaseAnswer:
+        """Return the answer with the judge's `values`, the question's ID, the ground
+        truths, the weights and the `response`.
 
-        The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, they are
-        repaired like a judge's reply (see `repair`): "yes" for a boolean, "2" for a numeric literal. Dates are then
-        also read in other forms, such as "15 January 2024". An ambiguous date remains a string if its primitive decides
-        the verdict. None remains None. Unknown keys, and fields that a judge does not fill, are ignored.
+        The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
+        values are repaired in the same way as a judge's reply (see `repair`): "yes" for a boolean, "2" for a numeric
+        literal. Dates are then also parsed as the date primitives parse them ("15 January 2024"). An ambiguous date
+        remains a string if the field's primitive decides the verdict. None remains None, whatever the annotation.
+        Unknown keys, and fields that a judge does not fill, are ignored.
 
-        Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception from the class's
-        own code.
+        `known` contains the known values by name, which fill the fields that have a source. A value that does not fit
+        the field's type is compared unchanged. A field whose value is None or missing is undecided, or wrong if the
+        value `counts` as wrong.
+
+        Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception raised by the
+        class's own code.
         """
-        answer = self._validated(values)
         key = self.template.key
+        sources = key.sources()
+        coercer = self.template.shape.coercer
+        filled = {
+            name: coercer.convert(name, known[source].value) for name, source in sources.items() if source in known
+        }
+        answer = self._validated(values, filled)
+        answer.__dict__.update(filled)
         # avoids validation on assignment, which is slower and meant for users' values
         own = answer.__pydantic_private__
         assert own is not None
         own["_key"], own["_response"] = key, response
+        if sources:
+            own["_unfilled"] = {
+                name: False if value.counts == "wrong" else Undecided(value.why or "there is no value")
+                for name, source in sources.items()
+                if (value := known.get(source)) is not None and value.value is None
+            }
         if key.rules and answer.correct is None:
             answer.__dict__["correct"] = key.truths()
+        return answer
+
+    def bind_again(self, values: Mapping[str, object], response: str) -> BaseAnswer:
+        """Return one answer with values of answers that were bound before, each by a judge for a part of the fields.
+
+        Fields without a value are None.
+        """
+        answer = self.bind({name: as_json(values.get(name)) for name in self.judge_fields}, response)
+        answer.__dict__.update(values)  # the same values, exact numbers and ambiguous dates included
         return answer
 
     def expected(self) -> dict[str, Any]:
@@ -206,8 +263,17 @@ class BoundTemplate:
         """Return the values from the judge by field, as JSON values."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
-    def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if necessary.
+    def with_known_values(self, answer: BaseAnswer, known: Mapping[str, KnownValue]) -> BaseAnswer:
+        """Return `answer`, which was bound without known values, bound again with these known values.
+
+        A template without sources needs none, so its answer is returned unchanged.
+        """
+        return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
+
+    def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
+        """Return the answer with the judge's values, repaired if a field rejects any of them.
+
+        `filled` contains the known values by field. The answer has them only if its class accepts them.
 
         Raises pydantic's `ValidationError` for values that remain invalid, and for missing fields.
         """
@@ -227,7 +293,7 @@ class BoundTemplate:
                     problem = PydanticCustomError("date_parsing", "{reason}", reason)
                     errors.append(InitErrorDetails(type=problem, loc=(name,), input=value))
         try:
-            text = to_json({**present, "id": self.question_id})
+            to_json(present)
         except (PydanticSerializationError, UnicodeError) as error:
             problem = PydanticCustomError("not_json", "{reason}", {"reason": str(error)})
             raise ValidationError.from_exception_data(
@@ -235,12 +301,11 @@ class BoundTemplate:
             ) from error
         two_dates: Mapping[str, str] = {}
         try:
-            answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+            answer = self._read(present, filled)
         except ValidationError as error:
             try:
                 present, two_dates = self._reread(present)
-                text = to_json({**present, "id": self.question_id})
-                answer = cls.model_validate_json(text, by_alias=False, by_name=True)
+                answer = self._read(present, filled)
             except ValueError:
                 converted = _convert_errors(error, self.template.shape.schema_json)
                 raise ValidationError.from_exception_data(cls.__name__, [*errors, *converted]) from error
@@ -253,6 +318,19 @@ class BoundTemplate:
             if exact is not read:  # avoids validation on assignment: it is the same value
                 answer.__dict__[name] = exact
         return answer
+
+    def _read(self, present: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
+        """Return the answer with these values, without those in `filled` if its class rejects them.
+
+        Raises pydantic's `ValidationError` if it rejects those in `present`.
+        """
+        values = {**present, **filled, "id": self.question_id}
+        try:
+            return self.answer_class.model_validate_json(to_json(values), by_alias=False, by_name=True)
+        except ValidationError:
+            if not filled:
+                raise
+        return self._read(present, {})
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
         """Repair the values to fit their fields. Ambiguous dates are returned separately, by field.
@@ -372,6 +450,7 @@ def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> s
             rule.weight,
             rule.hint,
             *([dict(rule.options)] if rule.options else []),
+            *([rule.source] if rule.source is not None else []),
         ]
         for name, rule in key.rules.items()
     }

@@ -131,6 +131,22 @@ def fields_of(tree: Tree) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_leaves(tree)))
 
 
+def prune(tree: Tree, names: Collection[str]) -> Tree | None:
+    """Return the tree without the fields in `names`, or None if nothing is left.
+
+    `AtLeastN` then needs at most all of the conditions that are left.
+    """
+    if isinstance(tree, FieldCheck):
+        return None if tree.field in names else tree
+    left = [pruned for condition in tree.conditions if (pruned := prune(condition, names)) is not None]
+    if not left:
+        return None
+    left = list(dict.fromkeys(left))  # conditions that differed only in these fields are now the same
+    if isinstance(tree, AtLeastN):
+        return AtLeastN(n=min(tree.n, len(left)), conditions=left)
+    return type(tree)(conditions=left)
+
+
 def validate(tree: Tree | None, names: Collection[str]) -> None:
     """Raise `ValueError` if `tree` names fields that are not in `names`."""
     unknown = [field for field in fields_of(tree) if field not in names] if tree is not None else []

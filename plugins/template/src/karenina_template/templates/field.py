@@ -31,7 +31,7 @@ VERIFICATION: Final = "__verification__"
 """The key of a field's `FieldRule` in `json_schema_extra`. Schemas do not contain it."""
 
 
-VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")
+VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint", "source")
 """The parameters that `VerifiedField` handles itself, in order."""
 
 FIELD_OPTIONS: Final = tuple(
@@ -42,6 +42,19 @@ FIELD_OPTIONS: Final = tuple(
 """The parameters of pydantic's `Field` that `VerifiedField` passes on."""
 
 _DATES: Final = (DateMatch, DateRange, DateTolerance)
+
+
+_SAMPLES: Final[Mapping[str, object]] = {
+    "str": "text",
+    "int": 7,
+    "float": 1.5,
+    "bool": True,
+    "list[str]": ["text"],
+    "list[int]": [7],
+    "list[float]": [1.5],
+}
+"""A value of each type that known values may have."""
+_PLAIN_TYPES: Final = frozenset({str, int, float, bool, list[str], list[int], list[float], list[bool]})
 
 
 class _Unset:
@@ -59,9 +72,10 @@ NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """How a field is verified: `primitive`, `truth`, `weight` in granular scores, and `hint` for judges.
+    """The rule by which a field is verified: `primitive`, `truth`, `weight` in granular scores, and `hint` for judges.
 
-    `options` contains options for plugins (`Stage.field_settings`), by full name.
+    `options` contains the plugin options (`Stage.field_settings`), keyed by their full names. `source` is the name of
+    the known value that fills the field, or None.
     """
 
     primitive: Primitive
@@ -69,6 +83,12 @@ class FieldRule:
     weight: float = 1.0
     hint: str | None = None
     options: Mapping[str, object] = field(default_factory=dict)
+    source: str | None = None
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a judge fills the field: it neither reads the raw response nor has a source."""
+        return self.source is None and not self.reads_trace
 
     @property
     def reads_trace(self) -> bool:
@@ -134,6 +154,7 @@ def make_rule(
     weight: object = 1.0,
     extraction_hint: object = None,
     options: Mapping[str, object] = NO_OPTIONS,
+    source: object = None,
 ) -> FieldRule:
     """Return the rule for a field. `UNSET` stands for an argument that was not passed.
 
@@ -147,6 +168,13 @@ def make_rule(
         raise TemplateError(f"weight must be a finite number of at least 0, not {weight!r}")
     if extraction_hint is not None and not isinstance(extraction_hint, str):
         raise TemplateError(f"extraction_hint must be a string, not {extraction_hint!r:.200}")
+    if source is not None and (not isinstance(source, str) or not source.strip()):
+        raise TemplateError(f"source must be the name of a known value, such as 'trace.steps', not {source!r:.200}")
+    if source is not None and verify_with.reads_trace:
+        kind = type(verify_with).__name__
+        raise TemplateError(f"{kind} reads the response, so the field cannot have a source; use another primitive")
+    if source is not None and extraction_hint:
+        raise TemplateError("extraction_hint has no effect on a field with a source, which no judge fills; remove it")
     truth = None if ground_truth is UNSET else ground_truth
     try:
         verify_with.check_expected(truth)
@@ -155,7 +183,7 @@ def make_rule(
         raise TemplateError(f"ground_truth is invalid: {error}{missing}") from error
     if verify_with.reads_trace and truth is None:
         truth = True
-    return FieldRule(verify_with, truth, float(weight), extraction_hint or None, _read_options(options))
+    return FieldRule(verify_with, truth, float(weight), extraction_hint or None, _read_options(options), source)
 
 
 def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
@@ -174,40 +202,44 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     verify_with: Primitive | _Unset = UNSET,
     weight: float = 1.0,
     extraction_hint: str | None = None,
+    source: str | None = None,
     **options: Any,
 ) -> Any:
     """Declare a field of a `BaseAnswer` that is compared with a ground truth.
 
     - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
-    - `ground_truth`: the right value. Leave it out if the primitive needs none (a range, a pattern). If the primitive
-      reads the raw response, the default is True, and a judge does not fill the field.
+    - `ground_truth`: the ground truth. It may be omitted if the primitive needs none (a range, a pattern), and defaults
+      to True if the primitive reads the raw response; a judge does not fill such a field.
     - `verify_with`: the primitive that compares the field with the ground truth.
     - `weight`: a finite number of at least 0, used only in granular scores.
-    - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and options for plugins,
-      as a mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the ground truth,
-      such as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
-      `{"show_constraints": True}`. A default only applies to answers that you create yourself. If a judge leaves out a
-      field, it is None.
+    - `source`: the name of the known value that fills the field, such as `trace.steps`; a judge does not fill such a
+      field, and needs no description for it.
+    - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and plugin options, as a
+      mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the ground truth, such
+      as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
+      `{"show_constraints": True}`. A default applies only to answers that you create yourself: a field that a judge
+      leaves out is None.
 
-    Raises `TemplateError` if the weight, hint or primitive is invalid, or if the primitive does not accept the ground
-    truth. Whether the ground truth fits the annotation is checked when the class is built.
+    Raises `TemplateError` if the weight, hint or primitive is invalid, or the ground truth is invalid for the
+    primitive. Whether the ground truth fits the annotation is checked when the class is built.
     """
     owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
         if name not in FIELD_OPTIONS:
             raise TemplateError(f"VerifiedField has no parameter {name!r}{describe_parameter(name)}")
-    rule = make_rule(ground_truth, verify_with, weight, extraction_hint, owned)
+    rule = make_rule(ground_truth, verify_with, weight, extraction_hint, owned, source)
     stored = {
         "ground_truth": rule.truth,
         "verify_with": rule.primitive,
         "weight": rule.weight,
         "extraction_hint": rule.hint,
         "options": dict(rule.options),
+        "source": rule.source,
     }
     extra = options.pop("json_schema_extra", None) or {}
     if not isinstance(extra, Mapping):
         raise TemplateError("json_schema_extra of a VerifiedField must be a mapping, not a function")
-    if rule.reads_trace and "default_factory" not in options:
+    if not rule.is_judged and "default_factory" not in options:
         options.setdefault("default", None)
     return Field(description=description or None, json_schema_extra={**extra, VERIFICATION: stored}, **options)
 
@@ -233,7 +265,12 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
     if not isinstance(stored, Mapping):
         return None
     return make_rule(
-        stored["ground_truth"], stored["verify_with"], stored["weight"], stored["extraction_hint"], stored["options"]
+        stored["ground_truth"],
+        stored["verify_with"],
+        stored["weight"],
+        stored["extraction_hint"],
+        stored["options"],
+        stored["source"],
     )
 
 
@@ -282,6 +319,33 @@ class TruthCoercer:
             )
         # a set that is converted to a list has a different order in every process
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
+
+    def convert(self, name: str, value: object) -> object:
+        """Return a known value converted to the type of the field `name`, or unchanged if it does not fit the type.
+
+        A boolean is never converted to a number.
+        """
+        adapter = self._adapter(name, self._fields[name])
+        if adapter is None or isinstance(value, bool):
+            return value
+        try:
+            return adapter.validate_python(value)
+        except ValidationError:
+            return value
+
+    def accepts(self, name: str, kind: str) -> bool:
+        """Return whether the type of the field `name` may accept values of the type written as `kind`.
+
+        This is only known for plain types without constraints and lists of them; others may accept any value.
+        """
+        info, adapter = self._fields[name], self._adapter(name, self._fields[name])
+        if kind not in _SAMPLES or info.metadata or adapter is None or not self._kinds[name] <= _PLAIN_TYPES:
+            return True
+        try:
+            adapter.validate_python(_SAMPLES[kind])
+        except ValidationError:
+            return False
+        return True
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
         """Return the type adapter for a field, or None if only the class can validate it."""

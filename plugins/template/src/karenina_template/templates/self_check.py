@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import ValidationError
 
+from karenina_core.data.sections import KnownValue
 from karenina_template.templates.base import BaseAnswer
+from karenina_template.templates.bound_template import as_json
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.normalize import normalize
 from karenina_template.templates.primitives import ContainsAll, ContainsAny, DateMatch, DateTolerance, TraceContains
@@ -240,7 +242,7 @@ def _check_verify(
     Another flaw means that it cannot be checked. `accepted` contains right values and `changed` wrong values by field.
     If a field has no right value, the class's `correct` is used.
     """
-    fields = set(bound.judge_fields)
+    fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}
     if truth.keys() < fields:
         correct = bound.expected()
@@ -268,23 +270,26 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify`.
+    """Return the verdict of a class's own `verify` on an answer with these values, including known ones.
 
-    Returns None if it is undecided, or if `verify` raises an exception. These are reported elsewhere.
+    The result is None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
     """
     try:
-        return Comparison(bound.bind(values)).passed()
+        known = {source: KnownValue(value=as_json(values[name])) for name, source in bound.sources.items()}
+        return Comparison(bound.bind(values, "", known)).passed()
     except Exception:
         return None
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield fields whose description is of little help to a judge.
+    """Yield a flaw for each field whose description hardly helps a judge to fill the field.
 
-    It may be missing, say nothing, ask for a verdict, or be the same as that of another field.
+    The description is missing or says nothing, asks for a verdict, or is the same as the description of another field
+    that is filled in with it (fields of different turns of a conversation are not).
     """
     schema = bound.judge_schema()
-    seen: dict[str, str] = {}
+    seen: dict[tuple[str, str], str] = {}
+    options = bound.options()
     for name, part in schema["properties"].items():
         text = str(part.get("description") or "").strip()
         words = re.findall(r"\w+", text.casefold())
@@ -300,7 +305,8 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
             )
             yield Flaw("warning", name, what, "ask for what the response says", "description")
         else:
-            first = seen.setdefault(" ".join(words), name)
+            turn = str(options.get(name, {}).get("turn"))
+            first = seen.setdefault((" ".join(words), turn), name)
             if first != name:
                 what = f"the fields {first!r} and {name!r} have the same description"
                 yield Flaw("warning", name, what, "say how they differ", "description")
@@ -331,7 +337,7 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
     shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
     shown += [(name, "extraction_hint", text) for name, text in bound.hints().items()]
     for owner, rule in bound.template.key.rules.items():
-        if rule.reads_trace:
+        if not rule.is_judged:
             continue
         choices = [text for choice in _choices(parts.get(owner, {}), schema) for text in _texts_of(choice)]
         for truth in _texts_of(rule.truth):
@@ -349,6 +355,32 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
                         "would see"
                     )
                     yield Flaw("warning", name, what, "remove the ground truth", part)
+
+
+def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield each ground truth in `text`, with its field, unless one of the texts in `besides` contains it too.
+
+    Fields that no judge fills, and those with a list of choices, are left out, as are truths that are too short or too
+    common to be recognized.
+    """
+    schema = bound.judge_schema()
+    others = list(besides)
+    for name, rule in bound.template.key.rules.items():
+        if rule.is_judged and not _choices(schema["properties"].get(name, {}), schema):
+            for truth in _texts_of(rule.truth):
+                if _contains(text, truth) and not any(_contains(other, truth) for other in others):
+                    yield name, truth
+
+
+def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str]) -> Iterator[Flaw]:
+    """Yield a flaw for each ground truth in what the user says later, unless the question contains it, too.
+
+    `said` contains the texts by the name of their place. Truths are recognized as by `find_truths`.
+    """
+    for place, text in said.items():
+        for owner, truth in find_truths(bound, text, besides=[question]):
+            what = f"{place} contains the ground truth of field {owner!r}, {truth!r}, which the model would see"
+            yield Flaw("warning", None, what, "remove the ground truth")
 
 
 def _shown_texts(

@@ -34,10 +34,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+REFUSAL = "Your reply cannot be used: "
+"""The beginning of the message in which a model is asked for another reply."""
+_JUDGE = "the judge"
 _CUT_OFF = "the reply was cut off at max_tokens"
 _NOT_ACCEPTED = "its values are not accepted"
 _FILTERED = (
-    "the judge's provider stopped the reply with a content filter{why}; choose another judge for this item, "
+    "{who}'s provider stopped the reply with a content filter{why}; choose another {kind} for this item, "
     "or relax the filter"
 )
 _CALL_ARGUMENTS = ("arguments", "parameters")
@@ -105,21 +108,23 @@ async def call_structured(
     *,
     reasks: int = 1,
     info: CallInfo = NO_INFO,
+    who: str = _JUDGE,
 ) -> StructuredResult[T]:
-    """Ask `parser` for a JSON object that matches `schema` and passes `validate`.
+    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`.
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
 
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whatever defaults
     `validate` has.
 
-    3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` to reject it.
+    3. `validate` converts the object. `ValueError` or `pydantic.ValidationError` means that the object is not accepted.
 
-    After an error, the judge is asked again with the error, up to `reasks` times, unless the reply was filtered. Only
-    messages of `InvalidReply`, and those that pydantic itself wrote, are sent. Raises `StructuredError` if no reply is
-    accepted, and `PortError` if a call fails.
+    An error is sent to the judge in another request, at most `reasks` times, unless the provider's filter stopped the
+    reply. Of pydantic's errors, only those whose text comes from pydantic itself are sent, and of other errors, only
+    the message of an `InvalidReply`. `who` names the model in errors. Raises `StructuredError` if no reply is accepted,
+    and `PortError` if a call fails.
     """
-    form = _Form(messages, schema, validate, reasks)
+    form = _Form(messages, schema, validate, reasks, who)
     while True:
         result = form.read(await parser.parse(form.messages, schema, info=info))
         if result is not None:
@@ -135,11 +140,13 @@ class _Form(Generic[T]):
         schema: Mapping[str, Any],
         validate: Callable[[dict[str, Any]], T],
         reasks: int = 1,
+        who: str = _JUDGE,
     ) -> None:
         self.messages = self._first = list(messages)
         self._schema = schema
         self._validate = validate
         self._reasks = reasks
+        self._who = who
         self._tries = 0
         self._usage = NO_USAGE
 
@@ -154,12 +161,12 @@ class _Form(Generic[T]):
             data, repaired = _read_and_repair(reply, self._schema)
             value = self._validate(data)
         except ValueError as error:
-            for_judge, full = _explain(error, reply)
+            for_judge, full = _explain(error, reply, self._who)
             filtered = reply.finish_reason == "content_filter"
             if self._tries > self._reasks or filtered:
                 times = "to one request" if self._tries == 1 else f"to {self._tries} requests"
                 raise StructuredError(
-                    f"the judge gave no usable reply {times}: {full}",
+                    f"{self._who} gave no usable reply {times}: {full}",
                     self._tries,
                     self._usage,
                     reply.text,
@@ -214,8 +221,11 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
     return arguments if isinstance(arguments, dict) else None
 
 
-def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
-    """Return an explanation for the judge, without anything from template code, and the full one for the user."""
+def _explain(error: ValueError, reply: ParserReply, who: str) -> tuple[str, str]:
+    """Return the explanation for the judge, without text written by template code, and the full one for the user.
+
+    `who` names the model that replied.
+    """
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
     elif isinstance(error, InvalidReply):
@@ -223,7 +233,8 @@ def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
     else:
         for_judge, full = _NOT_ACCEPTED, str(error)
     if reply.finish_reason == "content_filter":
-        return full, _FILTERED.format(why=f" ({reply.server_reason})" if reply.server_reason else "")
+        why, kind = f" ({reply.server_reason})" if reply.server_reason else "", "judge" if who == _JUDGE else "model"
+        return full, _FILTERED.format(who=who, why=why, kind=kind)
     if reply.finish_reason == "length":
         return f"{_CUT_OFF}; {for_judge}", f"{_CUT_OFF} ({full}); raise max_tokens or ask for less"
     return for_judge, full
@@ -253,7 +264,7 @@ def _retry_messages(reply: ParserReply, problem: str, schema: Mapping[str, Any])
         [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
     )
     request = Message.user(
-        f"Your reply cannot be used: {problem}. "
+        f"{REFUSAL}{problem}. "
         "Reply again, with one complete JSON object that fits the schema and nothing around it"
         + (f". Its fields: {fields}." if fields else ".")
     )

@@ -7,8 +7,10 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from karenina_core.catalog import install_command, read_catalog
 from karenina_core.namespaces import namespace_of
 from karenina_template.templates.primitives.base import Primitive, ReadingPrimitive, Undecided, Unreadable
+from karenina_template.templates.primitives.choices import Choice
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
 from karenina_template.templates.primitives.numeric import (
@@ -37,6 +39,7 @@ from karenina_template.templates.primitives.text import (
 
 __all__ = [
     "BooleanMatch",
+    "Choice",
     "ContainsAll",
     "ContainsAny",
     "DateMatch",
@@ -69,7 +72,9 @@ __all__ = [
     "UnknownPrimitive",
     "Unreadable",
     "known_primitives",
+    "missing_pack",
     "primitive_from_json",
+    "primitives_by_field_type",
     "register_primitive",
 ]
 
@@ -94,6 +99,10 @@ class UnknownPrimitive(ValueError):
     """Raised if there is no primitive called `name`. `nearest` is the most similar name, if any."""
 
     def __init__(self, name: str) -> None:
+        if (missing := missing_pack(name)) is not None:
+            self.name, self.nearest = name, None
+            super().__init__(f"the primitive {name!r} is not available; {missing}")
+            return
         near = get_close_matches(name, _known, n=1, cutoff=0.5)
         self.name = name
         self.nearest = near[0] if near else None
@@ -127,6 +136,28 @@ def known_primitives() -> Mapping[str, type[Primitive]]:
     return MappingProxyType(_known)
 
 
+def primitives_by_field_type() -> dict[str, str]:
+    """Return the names of the registered primitives that have a `field_type`, keyed by it, with its package for third
+    parties (`my_package.colour`).
+    """
+    return {
+        namespace_of(primitive) + primitive.field_type: name
+        for name, primitive in _known.items()
+        if primitive.field_type is not None
+    }
+
+
+def missing_pack(name: str) -> str | None:
+    """Return which plugin to install for a primitive or field type that is not registered, or None if it is unknown."""
+    from karenina_core.config.setting_owners import not_loaded  # not needed to load templates
+
+    catalog = read_catalog()
+    distribution = catalog["primitives"].get(name) or catalog["field_types"].get(name)
+    if distribution is None or name in _known or name in primitives_by_field_type():
+        return None
+    return f"it is in the plugin {distribution}; to install it, run: {install_command(distribution)}{not_loaded()}"
+
+
 def primitive_from_json(data: object) -> Primitive:
     """Create a primitive from the `data` that `Primitive.to_json` returns.
 
@@ -148,6 +179,7 @@ BUILT_IN: Final[tuple[type[Primitive], ...]] = (
     RegexMatch,
     SemanticMatch,
     LiteralMatch,
+    Choice,
     NumericExact,
     NumericTolerance,
     NumericRange,

@@ -62,6 +62,8 @@ class Primitive(BaseModel):
     reads_trace: ClassVar[bool] = False
     is_slow: ClassVar[bool] = False
     """Whether comparisons may take more than a few milliseconds and have to run in a thread."""
+    field_type: ClassVar[str | None] = None
+    """The `type` that a text field compared by this primitive has in files, such as "quantity", or None."""
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether `extracted` passes for the ground truth `expected`. None never passes.
@@ -145,6 +147,7 @@ class ReadingPrimitive(Primitive, defer_build=True):
         default="not_judged",
         description="What a value means that is in the response but cannot be read: the item is not judged, or is "
         "wrong.",
+        json_schema_extra={"allowed_in_files": "any"},
     )
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:

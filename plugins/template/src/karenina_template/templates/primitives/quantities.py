@@ -12,6 +12,7 @@ from pydantic import Field
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.quantity_parser import (
+    PART_WORDS,
     DecimalMark,
     Quantity,
     find_quantities,
@@ -30,10 +31,6 @@ _LESS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Words that can make a number near them negative."""
-_PART: Final = lazy_pattern(
-    r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter|dozen))\b", re.IGNORECASE
-)
-"""Words that change a number next to them, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
 _TEMPERATURES: Final = ("°C", "°F")
 
@@ -41,10 +38,12 @@ _TEMPERATURES: Final = ("°C", "°F")
 class NumberWithUnit(Primitive, defer_build=True):
     """Passes if both are the same number with the same unit, however they are written: *1,500 mg*, *1.5e3 mgs*.
 
-    Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have
-    thousands separators, decimal commas, fractions, powers of ten, and words such as *million*. Words such as *about*
-    are ignored. Spellings of known units are equal, and other units are compared as words. Units are never converted. A
-    value without a unit has the unit of the ground truth.
+    Use it for a text field into which the judge copies the quantity, if the response must use the ground truth's unit,
+    or for units that are not measured, such as money. `Quantity` of karenina-units converts units and has tolerances.
+    Numbers are compared exactly. They may have
+    thousands separators, decimal commas, fractions, powers of ten, and words such as *million*; words such as *about*
+    are ignored. Known units are compared by means of a table of spellings, others by their words; units are never
+    converted. A value without a unit is assumed to have the ground truth's unit.
 
     - `unit`: the unit of a ground truth that is written without one, such as the unit that the question asks for.
     - `decimal`: the decimal mark in numbers such as 1,234 and 1.234: "." (the default) or ",".
@@ -82,7 +81,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         if text is None:
             return False
         quantities = find_quantities(text, self.decimal)
-        if _PART.search(text) and not _PART.search(f"{expected} {self.unit}"):
+        if PART_WORDS.search(text) and not PART_WORDS.search(f"{expected} {self.unit}"):
             return Undecided(
                 f"{_quoted(text)} contains a fraction or multiple in words, which is not converted to a number"
             )

@@ -9,7 +9,7 @@ points (*1.2.3*) or a letter before the number (*BCL2*).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, Literal
@@ -20,6 +20,8 @@ from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 DecimalMark = Literal[".", ","]
+IsUnit = Callable[[str], bool]
+"""A function that returns whether a text is a known unit."""
 
 _ABOUT: Final = lazy_pattern(
     r"(?:[~≈≃]|(?:about|approximately|approx\.?|around|circa|ca\.?|c\.|roughly|nearly|almost|exactly)(?=\s))\s*", re.I
@@ -69,7 +71,12 @@ _MORE: Final = lazy_pattern(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b")
 _BRACKETED: Final = lazy_pattern(rf"((?:{_CURRENCY})?)\s?\(\s?((?:{_CURRENCY})?\s?[.0-9][^()]*)\)([^()]*)")
 """A negative amount as accountants write it, in brackets."""
 _WORD: Final = lazy_pattern(r"[\w.,/-]+")
-_BRACKETS: Final = lazy_pattern(r"\([^()]*\)|\[[^\[\]]*\]")
+_BRACKETS: Final = lazy_pattern(r"(?<![/*\u00b7])(?<![/*\u00b7] )(?:\([^()]*\)|\[[^\[\]]*\])")
+"""Text in brackets, except the part of a unit in *J/(kg K)*."""
+PART_WORDS: Final = lazy_pattern(
+    r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter|dozen))\b", re.IGNORECASE
+)
+"""Words that change a number next to them, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
 _HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
 )
@@ -107,15 +114,21 @@ class _Found:
     is_code: bool
 
 
-def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
-    """Read `text` as a single quantity. Returns None if it is anything else.
+def is_known_unit(text: str) -> bool:
+    """Return whether `text` is a unit in the table of spellings."""
+    return find_unit(text) is not None
 
-    A range is one quantity. Up to four words after the number are its unit, known or not. `decimal` decides which
-    reading of numbers such as 1,234 comes first.
+
+def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> Quantity | None:
+    """Return the quantity if `text` consists of exactly one, or otherwise None.
+
+    A range is one quantity, and up to four words after the number are its unit, whether or not the unit is known.
+    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first, and `is_unit` which units of other
+    forms, such as *J/(kg K)*, are known.
     """
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
-        positive = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
+        positive = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal, is_unit)
         if positive is None or positive.sign or positive.high:
             return None
         numbers = (*(-number for number in positive.numbers), *positive.numbers)
@@ -133,7 +146,7 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
         last, high = second, second.numbers
     rest = text[last.end :]
     unit = rest.strip().rstrip(".")
-    if not _may_be_unit(rest, unit):
+    if not _may_be_unit(rest, unit) and not (unit and is_unit(unit)):
         return None
     currency = first.currency or last.currency
     written = f"{currency} {unit}" if currency and unit else currency or unit
@@ -143,22 +156,23 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
     return Quantity(first.numbers, written, sign, high, touches, first.is_code)
 
 
-def find_quantities(text: str, decimal: DecimalMark = ".") -> list[Quantity]:
-    """Return the quantities in a text, in order. For `decimal`, see `read_quantity`.
+def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> list[Quantity]:
+    """Return the quantities in a text, in order. `decimal` and `is_unit` have the same meaning as in `read_quantity`.
 
-    If the whole text is one quantity, it is read like that. Otherwise, only known units count, and digits that are not
-    a number give a quantity with empty `numbers`. Text in brackets is ignored if there are digits elsewhere. In text
-    without digits, English number words are read; if there are several numbers, they have no units.
+    If the whole text is one quantity, it is read as `read_quantity` does. Otherwise, words after a number are its unit
+    only if the unit is known, and digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
+    ignored if there are digits elsewhere. In text without digits, English number words are read; if there are several
+    numbers, they have no units.
     """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
     if not _DIGIT.search(text):
-        return _find_words(text, decimal)
-    whole = read_quantity(text, decimal)
-    return [whole] if whole is not None else list(_scan(text, decimal))
+        return _find_words(text, decimal, is_unit)
+    whole = read_quantity(text, decimal, is_unit)
+    return [whole] if whole is not None else list(_scan(text, decimal, is_unit))
 
 
-def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
+def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
     """Return the quantities in a text without digits, in English words: *forty-two grams*, *nineteen oh four*.
 
     Only a single quantity can have a unit. Empty if the words cannot be read.
@@ -168,9 +182,9 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
     from karenina_template.templates.primitives.numbers_in_text import read_numbers
 
     text = text.encode("utf-8", "replace").decode()  # the library stops at a lone surrogate
-    if (whole := read_quantity(alpha2digit(text, "en", threshold=0), decimal)) is not None:
+    if (whole := read_quantity(alpha2digit(text, "en", threshold=0), decimal, is_unit)) is not None:
         return [whole]
-    quantities = list(_scan(alpha2digit(text, "en"), decimal))
+    quantities = list(_scan(alpha2digit(text, "en"), decimal, is_unit))
     if len(quantities) == 1:
         return quantities
     words = read_numbers(text)
@@ -178,7 +192,7 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
     return [Quantity((Decimal(str(number)),)) for number in numbers]
 
 
-def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
+def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity]:
     """Yield the quantities in a text. For digits that are not a number, `numbers` is empty."""
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
@@ -194,14 +208,14 @@ def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
         ordinal = _ORDINAL.match(text, at)
         rest = text[ordinal.end() if ordinal is not None else at :]
         end = _ENDS.search(rest)
-        unit = known_part(rest[: end.start()] if end is not None else rest)
+        unit = known_part(rest[: end.start()] if end is not None else rest, is_unit)
         yield Quantity(parsed.numbers, parsed.currency or unit, _sign_before(text, start))
 
 
-def known_part(unit: str) -> str:
+def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
     """Return the known unit that `unit` begins with, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
-    return next((name for size in (4, 3, 2, 1) if find_unit(name := " ".join(words[:size])) is not None), "")
+    return next((name for size in (4, 3, 2, 1) if is_unit(name := " ".join(words[:size]))), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:

@@ -168,9 +168,9 @@ class FieldDeclaration:
     rule: FieldRule | None = None
 
     @property
-    def is_trace(self) -> bool:
-        """Whether the field reads the raw response, so that no judge fills it."""
-        return self.rule is not None and self.rule.reads_trace
+    def is_judged(self) -> bool:
+        """Whether a judge fills the field."""
+        return self.rule is None or self.rule.is_judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) ->
             bool(item.description) if is_root else item.description,
             repr(item.constraints) if item.constraints else "",
             "" if declared.is_answer or item.default is NO_DEFAULT else repr(item.default),
-            item.is_trace,
+            item.is_judged,
         )
         for item in declared.fields.values()
     )

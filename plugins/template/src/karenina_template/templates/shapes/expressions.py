@@ -19,7 +19,7 @@ from karenina_core.text import did_you_mean, join_problems
 from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldCheck
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.normalize import SynonymMap
-from karenina_template.templates.primitives import known_primitives
+from karenina_template.templates.primitives import known_primitives, missing_pack
 from karenina_toolkit.files.json_values import find_problem
 
 _MODULES: Final[dict[str, frozenset[str]]] = {
@@ -198,8 +198,7 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
 
     Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for other calls.
     """
-    name = scope.meaning(node.func)
-    constructor = _CONSTRUCTORS.get(name or "") or known_primitives().get(name or "")
+    name, constructor = scope.meaning(node.func), find_constructor(node, scope)
     if name is None or constructor is None:
         raise _unknown_call(node, scope)
     positional, named = read_arguments(node, scope)
@@ -213,6 +212,12 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
         raise TemplateError(f"{name} cannot be built: {error}", line=node.lineno) from error
 
 
+def find_constructor(node: ast.Call, scope: Scope) -> Callable[..., object] | None:
+    """Return the known constructor that a call names, or None for any other call."""
+    name = scope.meaning(node.func) or ""
+    return _CONSTRUCTORS.get(name) or known_primitives().get(name)
+
+
 def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
     """Return the error for a call of an unknown primitive. If the name means something else, it is code."""
     function = node.func
@@ -222,6 +227,8 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
         or hasattr(builtins, function.id)
         or is_known(function.id)
     ):
+        if (missing := missing_pack(function.id)) is not None:
+            return TemplateError(f"the primitive {function.id!r} is not available; {missing}", line=node.lineno)
         near = did_you_mean(function.id, [*known_primitives(), *_CONSTRUCTORS])
         return TemplateError(
             f"unknown primitive {function.id!r}{near} (`karenina primitives` lists all)",

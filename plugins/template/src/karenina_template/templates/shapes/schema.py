@@ -97,6 +97,13 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
     }
 
 
+def schema_of_part(schema: Json, fields: Collection[str]) -> Json:
+    """Return a judge's schema with only these properties, and the definitions that they use."""
+    part = judge_object({name: schema["properties"][name] for name in schema["properties"] if name in fields})
+    used = _reachable(part["properties"], schema.get("$defs", {}))
+    return {**part, "$defs": used} if used else part
+
+
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
     """Return the part of `judge_schema` for a field of this type, and the constraints left out.
 

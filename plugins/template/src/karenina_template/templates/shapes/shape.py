@@ -85,8 +85,8 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
     with CLASS_BUILD_LOCK:
         key = cls.answer_key()
         nullable = _nullable(cls)
-        traces = OWN_FIELDS.union(name for name, rule in key.rules.items() if rule.reads_trace)
-        schema, unshown = judge_schema(nullable, traces)
+        unjudged = OWN_FIELDS.union(name for name, rule in key.rules.items() if not rule.is_judged)
+        schema, unshown = judge_schema(nullable, unjudged)
         opener = Opener()
         if changed := opener.changed(nullable.model_fields):
             nullable = _nullable(cls, opener)
@@ -130,7 +130,7 @@ def _build(declaration: Declaration) -> Shape:
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}
-    judged = {name for name, item in fields.items() if not item.is_trace}
+    judged = {name for name, item in fields.items() if item.is_judged}
     if judged <= plain.keys():
         schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in judged})
         unshown: Unshown = {name: plain[name].unshown for name in sorted(judged) if plain[name].unshown}

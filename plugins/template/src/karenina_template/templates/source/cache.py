@@ -1,145 +1,39 @@
-"""A cache for sources that differ only in some literals.
+"""A cache that stores how sources were parsed, for sources that differ only in some literals.
 
-Most templates in a benchmark are the same source with other ground truths and descriptions, and parsing is the slowest
-step. A `ParsedPattern` knows which literal is which field's ground truth, description or parameter, so that a template
-can be made from the literals alone. Its rules are still checked and its ground truths converted. If there is no
-pattern, the source is parsed as usual, so that errors do not depend on the cache.
+Most templates in a benchmark are the same source with different ground truths and descriptions, and parsing a source
+takes longer than all other steps. A `ParsedPattern` records which literal is which field's ground truth, description or
+parameter, so that a template can be created from the literals alone. Each template's rules are still checked, and its
+ground truths coerced. If no pattern applies, the source is parsed as usual, so that errors do not depend on the cache.
 
-Only sources that need no trust have patterns. Literals outside of the answer's verified fields must be the same.
-
-Sources are split into literals and the rest without parsing them as Python. This is safe, because Python's grammar does
-not depend on the values of literals: sources with the same rest have the same syntax tree, except for constants.
+Only sources that need no trust have patterns. Literals outside the answer's verified fields must be the same.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import re
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Final
 
 from karenina_template.templates.base import AnswerKey
 from karenina_template.templates.bound_template import Template, template_id
 from karenina_template.templates.compose import Tree
-from karenina_template.templates.field import CLASS_BUILD_LOCK, NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
+from karenina_template.templates.field import NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
 from karenina_template.templates.shapes.declaration import Declaration
-from karenina_template.templates.shapes.expressions import Scope, read_arguments, read_value
+from karenina_template.templates.shapes.expressions import Scope, find_constructor, read_arguments, read_value
 from karenina_template.templates.shapes.shape import Shape
-from karenina_toolkit.files.json_values import find_problem
-
-# The pattern starts with a set of characters, so that other characters are skipped quickly. A string that is not
-# terminated is matched up to where it would have to end, so that matching takes linear time.
-_PIECE: Final = re.compile(
-    r"""( [\#"'.0-9] (?:
-      (?<=\#) [^\n]*+
-    | (?<=") (?:
-          "" [^\\"]*+ (?: (?: \\. | "(?!"") ) [^\\"]*+ )*+ (?: \"\"\" | \\?\Z )
-        | (?!"") [^\\"\n]*+ (?: \\. [^\\"\n]*+ )*+ (?: " | (?=\n) | \\?\Z )
-      )
-    | (?<=') (?:
-          '' [^\\']*+ (?: (?: \\. | '(?!'') ) [^\\']*+ )*+ (?: \'\'\' | \\?\Z )
-        | (?!'') [^\\'\n]*+ (?: \\. [^\\'\n]*+ )*+ (?: ' | (?=\n) | \\?\Z )
-      )
-    | (?<![\w.][.0-9]) (?: (?<=[0-9]) | (?<=\.)[0-9] ) (?: [\w.] | (?<=[eE])[+-] )*+
-    ))""",
-    re.VERBOSE | re.DOTALL,
+from karenina_template.templates.source.literals import (
+    LiteralSplit,
+    is_comment,
+    literal_spans,
+    literal_value,
+    prefix_before,
 )
-_AFTER_A_WORD: Final = re.compile(r"\0(?<=\w\0)")
-_KINDS: Final = {"#": ";", **dict.fromkeys("'\"", "$"), **dict.fromkeys(".0123456789", "%")}
-_WHOLE: Final = re.compile(r"0|[1-9][0-9]*")
-_FRACTION: Final = re.compile(r"[0-9]+\.[0-9]+")
-_LONGEST: Final = 50_000
-
-
-@dataclass(slots=True)
-class LiteralSplit:
-    """Source code split into its `literals`, including comments, and the `rest`.
-
-    In the `rest`, a mark for its kind takes the place of each literal. The prefixes `r` and `u` of strings belong to
-    the rest.
-    """
-
-    rest: str
-    literals: tuple[str, ...]
-
-
-def split_literals(source: str) -> LiteralSplit | None:
-    """Split `source` into literals and the rest.
-
-    Returns None if it is too long, or may contain f-strings, bytes and the like.
-    """
-    if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
-        return None
-    parts = _PIECE.split(source)
-    literals = tuple(parts[1::2])
-    parts[1::2] = [_KINDS[literal[0]] for literal in literals]
-    rest = "\0".join(parts)
-    if any(not _is_prefix(rest, match.start()) for match in _AFTER_A_WORD.finditer(rest)):
-        return None
-    return LiteralSplit(rest, literals)
-
-
-def _is_prefix(text: str, end: int) -> bool:
-    """Return whether the text before `end` ends with the string prefix `r` or `u`, not with a name."""
-    return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
-
-
-def literal_spans(source: str) -> list[tuple[int, int]]:
-    """Return the start and end of each literal and comment in `source`, in the order of its `LiteralSplit`."""
-    return [match.span() for match in _PIECE.finditer(source)]
-
-
-def prefix_before(source: str, start: int) -> str:
-    """Return the prefix of the literal at `start`: `r`, `u` or an empty string."""
-    return source[start - 1 : start] if source[start] in "'\"" and source[start - 1 : start].isalpha() else ""
-
-
-def is_comment(literal: str) -> bool:
-    """Return whether one of the `literals` is just a comment."""
-    return literal[0] == "#"
-
-
-def literal_value(literal: str, prefix: str = "") -> str | int | float:
-    """Return the value of a literal with its `prefix`. Raises `ValueError` if it is not a string or number."""
-    quote = literal[0]
-    if quote in "'\"" and "\\" not in literal:
-        width = 3 if literal.startswith(quote * 3) else 1
-        if len(literal) < 2 * width or not literal.endswith(quote * width):
-            raise ValueError(f"{literal!r:.200} is not terminated")
-        return literal[width:-width]
-    if _WHOLE.fullmatch(literal):
-        return int(literal)
-    if _FRACTION.fullmatch(literal):
-        return float(literal)
-    try:
-        with CLASS_BUILD_LOCK:
-            value = ast.literal_eval(prefix + literal)
-    except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise ValueError(f"{literal!r:.200} is not a literal") from error
-    if type(value) not in (str, int, float):
-        raise ValueError(f"{literal!r:.200} is neither a string nor a number")
-    trouble = find_problem(value)
-    if trouble is not None:
-        raise ValueError(f"{trouble.what}; {trouble.cure}")
-    checked: str | int | float = value
-    return checked
-
-
-def _is_encodable(source: str) -> bool:
-    """Return whether the source has no lone surrogates and can be encoded."""
-    if source.isascii():
-        return True
-    try:
-        source.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
+from karenina_toolkit.files.json_values import find_problem
 
 _SIZE: Final = 256
 _lock: Final = RLock()
@@ -227,34 +121,76 @@ def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 @dataclass(slots=True)
 class _Argument:
-    """An argument of a `VerifiedField`: its expression, and the indexes of its constants in the literals.
+    """One argument of a `VerifiedField`: a function that reads it from the values of the source's literals.
 
-    If it is a single literal, `place` is its index.
+    `constants` contains the indexes of the literals that the argument consists of. If `shared`, its value is immutable,
+    so templates may share it. `place` is the index of the literal if the whole argument is a single literal, and
+    otherwise None.
     """
 
     parameter: str
-    node: ast.expr
-    scope: Scope
-    constants: tuple[tuple[ast.Constant, tuple[int, ...]], ...]
-    place: int | None = field(init=False)
+    read: Callable[[Values], object]
+    constants: tuple[tuple[int, ...], ...]
+    shared: bool
+    place: int | None
     last: tuple[Values, object] | None = None
-
-    def __post_init__(self) -> None:
-        whole = isinstance(self.node, ast.Constant) and len(self.constants) == 1 and len(self.constants[0][1]) == 1
-        self.place = self.constants[0][1][0] if whole else None
 
     def value(self, values: Values) -> object:
         """Return the value of the argument, given the values of the literals."""
-        current = [_join_constant(places, values) for _, places in self.constants]
+        current = [_join_constant(places, values) for places in self.constants]
         if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
-        with _lock:
-            for (constant, _), value in zip(self.constants, current, strict=True):
-                constant.value = value
-            result: object = read_value(self.node, self.scope)
-        if isinstance(self.node, ast.Call | ast.Constant):  # immutable, so it may be shared, unlike a list
+        result = self.read(values)
+        if self.shared:
             self.last = current, result
         return result
+
+
+def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _LiteralIndex) -> _Argument:
+    """Return an argument of a `VerifiedField`. Raises `ValueError` if a literal of it has another value."""
+    constants = {id(constant): indexes for constant, indexes in places.constants(node)}
+    whole = constants[id(node)] if isinstance(node, ast.Constant) and id(node) in constants else ()
+    return _Argument(
+        parameter,
+        _make_reader(node, scope, constants),
+        tuple(constants.values()),
+        isinstance(node, ast.Call | ast.Constant),
+        whole[0] if len(whole) == 1 else None,
+    )
+
+
+def _make_reader(node: ast.expr, scope: Scope, constants: Mapping[int, tuple[int, ...]]) -> Callable[[Values], object]:
+    """Return a function that reads an expression like `read_value`, with other values of its `constants`.
+
+    Constants and calls are read without the syntax tree, because that is much faster.
+    """
+    if id(node) in constants:
+        indexes = constants[id(node)]
+
+        def read_constant(values: Values) -> object:
+            value = _join_constant(indexes, values)
+            if find_problem(value) is not None:
+                raise _PatternMismatchError
+            return value
+
+        return read_constant
+    constructor = find_constructor(node, scope) if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Call) and constructor is not None:
+        positional, named = read_arguments(node, scope)
+        arguments = [_make_reader(argument, scope, constants) for argument in positional]
+        keywords = {key: _make_reader(argument, scope, constants) for key, argument in named.items()}
+        return lambda values: constructor(
+            *[read(values) for read in arguments], **{key: read(values) for key, read in keywords.items()}
+        )
+    inside = [part for part in ast.walk(node) if isinstance(part, ast.Constant) and id(part) in constants]
+
+    def read_other(values: Values) -> object:
+        with _lock:
+            for constant in inside:
+                constant.value = _join_constant(constants[id(constant)], values)
+            return read_value(node, scope)
+
+    return read_other
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +230,7 @@ class ParsedPattern:
                     passed.get("weight", 1.0),
                     passed.get("extraction_hint"),
                     options,
+                    passed.get("source"),
                 ).with_coerced_truth(self.shape.coercer, name)
             if bool(description) is not described:
                 raise _PatternMismatchError
@@ -345,11 +282,9 @@ def _make_pattern(
         positional, named = read_arguments(call, scope)
         by_name = {**dict(zip(VERIFIED, positional, strict=False)), **named}
         arguments = tuple(
-            _Argument(key, expression, scope, tuple(places.constants(expression)))
-            for key, expression in by_name.items()
-            if key in VERIFIED
+            _make_argument(key, expression, scope, places) for key, expression in by_name.items() if key in VERIFIED
         )
-        free.update(place for argument in arguments for _, indexes in argument.constants for place in indexes)
+        free.update(place for argument in arguments for indexes in argument.constants for place in indexes)
         fields.append((name, bool(item.description), arguments, item.rule.options))
     for constant in _bare_constants(tree):
         free.update(places.find(constant))

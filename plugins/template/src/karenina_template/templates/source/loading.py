@@ -30,7 +30,8 @@ from karenina_template.templates.primitives import Primitive, known_primitives
 from karenina_template.templates.shapes.declaration import Declaration
 from karenina_template.templates.shapes.expressions import is_karenina_module, is_known, karenina_names, known_names
 from karenina_template.templates.shapes.shape import Shape, get_shape, shape_of_class, shape_of_declaration
-from karenina_template.templates.source.cache import LiteralSplit, add_template, find_template, split_literals
+from karenina_template.templates.source.cache import add_template, find_template
+from karenina_template.templates.source.literals import LiteralSplit, split_literals
 from karenina_template.templates.source.reading import parse_source, read_declaration
 
 _MODULES: Final = (typing, datetime, enum, decimal, pydantic)

@@ -332,6 +332,7 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
             values.get("weight", 1.0),
             values.get("extraction_hint"),
             values["options"],
+            values.get("source"),
         )
     except TemplateError as error:
         raise TemplateError(f"field {name!r}: {error.reason}", line=node.lineno) from error

@@ -1,0 +1,160 @@
+"""The options for models, one for each setting that holds models and declares an option.
+
+The settings are those of the core and of all plugins that are active when a command reads its arguments or prints its
+help, so commands know neither the settings nor the plugins.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
+
+import typer
+
+from karenina_cli.input import completion_values
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_engine.model_settings import ModelSetting
+
+logger = logging.getLogger("karenina")
+SPEC_HELP: Final = "interface:model_name, interface:model_name@base_url, or a JSON object with a model configuration."
+_PREFIX: Final = "models_of_"
+
+
+def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
+    """Return the models for one role (see `karenina_benchmark.config.model_specs.parse_models`).
+
+    Raises `typer.BadParameter` if a specification is invalid.
+    """
+    from karenina_benchmark.config import model_specs
+    from karenina_core.errors import ConfigError
+
+    try:
+        return model_specs.parse_models(specs, recordings)
+    except ConfigError as error:
+        raise typer.BadParameter("; ".join(error.problems)) from None
+
+
+def model_option(name: str, letter: str, help: str) -> Any:
+    """Return an option that takes models in the short form `interface:model_name`."""
+    return typer.Option(name, letter, metavar="SPEC", help=help, autocompletion=completion_values.models)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The models given on the command line, keyed by setting, combined into one parameter of a command (see
+    `with_option_groups`). Subclasses leave out settings that do not apply to their commands.
+    """
+
+    left_out: ClassVar[frozenset[str]] = frozenset()
+    specs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Return whether any model is given."""
+        return bool(self.specs)
+
+    @classmethod
+    def option_parameters(cls, taken: Set[str]) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for the option of each setting.
+
+        Names in `taken`, which other options of the command have, are left out with a warning.
+        """
+        used, form = set(taken), f": {SPEC_HELP}"
+        for name, setting in _settings().items():
+            if name in cls.left_out:
+                continue
+            names = [option for option in setting.options if option not in used]
+            if len(names) < len(setting.options):
+                _warn_of_taken(setting.owner, name, ", ".join(sorted({*setting.options} - {*names})))
+            if not names:
+                continue
+            used.update(names)
+            kind: Any = list[str] | None if setting.several else str | None
+            option = typer.Option(
+                *names,
+                metavar="SPEC",
+                help=f"{setting.meaning.rstrip('.')}{form}",
+                autocompletion=completion_values.models,
+            )
+            form = f", in the same form as {names[0]}." if form.endswith(SPEC_HELP) else form
+            yield inspect.Parameter(
+                _parameter(name), inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
+            )
+
+    @classmethod
+    def from_options(cls, given: Mapping[str, Any]) -> Self:
+        """Return the models in the values of the options, which are keyed by the names of the parameters."""
+        names = {_parameter(name): name for name in _settings()}
+        return cls(
+            {
+                names[parameter]: [value] if isinstance(value, str) else value
+                for parameter, value in given.items()
+                if value
+            }
+        )
+
+    def values(self, recordings: Sequence[Path] = ()) -> dict[str, Any]:
+        """Return the values of the settings. Each file in `recordings` adds an answering model that replays it.
+
+        Raises `typer.BadParameter` if a model is invalid.
+        """
+        settings, specs = _settings(), dict(self.specs)
+        if recordings:
+            specs = {"answering_models": (), **specs}
+        parsed = {
+            name: parse_models(given, recordings if name == "answering_models" else ()) for name, given in specs.items()
+        }
+        return {name: models if settings[name].several else models[0] for name, models in parsed.items()}
+
+    def origins(self) -> dict[str, str]:
+        """Return the name of the option that sets each of the given settings."""
+        return {name: setting.options[0] for name, setting in _settings().items() if name in self.specs}
+
+
+class ModelsWithoutAnswering(ModelOptions):
+    """The models given on the command line of a command whose answers are recorded."""
+
+    left_out = frozenset({"answering_models"})
+
+
+def option_names(joined: str = "and") -> str:
+    """Return the options for models, as text: `--answering and --judge`."""
+    names = [setting.options[0] for setting in _settings().values() if setting.options]
+    return f"{', '.join(names[:-1])} {joined} {names[-1]}"
+
+
+@cache
+def _warn_of_taken(owner: str, name: str, options: str) -> None:
+    """Log a warning about options that a setting cannot have because others have their names, once per process."""
+    logger.warning(
+        "the setting %s of %s does not have the option %s here because another option has that name; use --set %s=SPEC",
+        *(name, owner, options, name),
+    )
+
+
+def _parameter(name: str) -> str:
+    """Return the name of the parameter for a setting, which differs from those of all other parameters."""
+    return _PREFIX + name.replace(".", "__")
+
+
+def _settings() -> dict[str, ModelSetting]:
+    """Return the settings that hold models.
+
+    If the settings of plugins cannot be listed, returns those of the core. The command then reports the problem when it
+    reads its configuration, and its help can be printed.
+    """
+    from karenina_core.errors import ConfigError
+    from karenina_core.plugins import Plugins, use_plugins
+    from karenina_engine.model_settings import model_settings
+
+    try:
+        return model_settings()
+    except ConfigError:
+        with use_plugins(Plugins()):
+            return model_settings()

@@ -1,0 +1,202 @@
+"""Converse, slot 2: holds a conversation with the model under test, turn by turn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar, cast
+from uuid import uuid4
+
+from karenina_conversation.fields import Entry, QuestionFields, TurnFields
+from karenina_conversation.recorded import is_same_text, recording_problems, split_recorded
+from karenina_conversation.settings import ConversationSettings
+from karenina_conversation.simulated_user import SIMULATED_USER, SimulatedUser, SimulatedUserFailed
+from karenina_conversation.user_side import End, NoNextTurn, Script, UserSide
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
+from karenina_core.errors import ConfigError
+from karenina_core.models.adapters import AgentTier
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import Message
+from karenina_core.namespaces import read_owned
+from karenina_core.stages.stage import ModelNeed
+from karenina_toolkit.answer_values import ANSWER_VALUES
+from karenina_toolkit.answers.few_shot import check_examples
+from karenina_toolkit.answers.model_turn import (
+    ANSWER_KEYS,
+    FEW_SHOT_GENERATION,
+    GENERATION,
+    ModelTurn,
+    first_messages,
+    record_turns,
+    take_turn,
+)
+from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
+from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
+
+logger = logging.getLogger("karenina")
+
+
+class Converse(Stage):
+    """The stage that answers questions with `turns` or a `user`: after each answer, the user says the next message.
+
+    Each turn is a call with all messages so far. The artifacts are those of `GenerateAnswer`, and CONVERSATION. If a
+    call fails or an answer is empty, the item ends with MODEL_ERROR, and the turns before it are stored. If the user
+    cannot go on, it ends with STAGE_ERROR, which is no fault of the model under test.
+    """
+
+    name = "Converse"
+    scope = "answer"
+    optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
+    produces = ANSWER_KEYS | {CONVERSATION}
+    offers = MappingProxyType(
+        {**ANSWER_VALUES, "conversation.turns": int, "conversation.ended": str, "conversation.reached": bool}
+    )
+    usage_key = "answer_generation"
+    reads: ClassVar[Mapping[str, object]] = {
+        "abstention_enabled": False,
+        "strip_reasoning": True,
+        "few_shot_config": None,
+    }
+    settings = ConversationSettings
+    prompts = (GENERATION, FEW_SHOT_GENERATION, SIMULATED_USER)
+    question_settings = QuestionFields
+    field_settings = TurnFields
+    trait_settings = TurnFields
+    precedence = 10
+    error_outcome = Outcome.MODEL_ERROR
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage for questions with several turns."""
+        has_turns = "turns" in question.extra or "user" in question.extra
+        return has_turns or Skip("the question has neither `turns` nor `user`")
+
+    def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
+        """Return False, because the stage calls only the model under test."""
+        return False
+
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ModelNeed]:
+        """Check the few-shot examples, as `GenerateAnswer` does, and return the model that plays the users, if any.
+
+        Raises `ConfigError` for models under test whose sessions cannot be continued, if a question has a simulated
+        user, but there is no model for it, and for recordings that differ from `turns`, unless `partial_recordings` is
+        set; then, they are only logged.
+        """
+        check_examples(config, questions)
+        problems = [
+            f"model {model.id!r}: {model.interface} holds a session of its own, which cannot be continued after an "
+            f"answer, but question {questions[0].id} has several turns; choose a model with another interface"
+            for model in config.core.answering_models
+            if questions and find_adapter(plugins_of(config), model.interface).spec.tier is AgentTier.DEEP_AGENT
+        ]
+        asked = [(question, turns_of(question)) for question in questions]
+        different = list(recording_problems(config, [(question, fields) for question, fields in asked if fields.turns]))
+        if different and not (config.has("partial_recordings") and config.setting("partial_recordings")):
+            cure = "correct the recordings, or use --partial (partial_recordings = true) to judge the turns that match"
+            problems += [*different, cure]
+        played = [question.id for question, fields in asked if fields.user is not None]
+        if all(
+            find_adapter(plugins_of(config), model.interface).spec.recorded for model in config.core.answering_models
+        ):
+            played = []
+        user = config.section(ConversationSettings).simulated_user if played else None
+        if played and user is None:
+            problems.append(
+                f"{len(played)} of {len(questions)} questions have a simulated user (the first is {played[0]!r}), but "
+                "no model plays it; add one, for example with --user openai:NAME (in a configuration: simulated_user)"
+            )
+        if problems:
+            raise ConfigError(problems)
+        for problem in different:
+            logger.warning("%s", problem)
+        return [ModelNeed("simulated user", user, frozenset({"parser"}))] if user is not None else []
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Hold the conversation, and record it. Raises `PortError` if a call fails or an answer is empty."""
+        session = None
+        if context.answering_model.mcp_urls_dict and not context.answering_model.stateless_tools:
+            session = Path(f"conversation-{uuid4()}")
+            context.enter_workspace(session)
+        try:
+            await self._converse(context, make_user_side(context), session)
+        finally:
+            if session is not None:
+                await context.leave_workspace(session)
+
+    @staticmethod
+    async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
+        """Hold the conversation with this user, and record it."""
+        messages = first_messages(context)
+        turns: list[ModelTurn] = []
+        taken = [ConversationTurn(1, said=context.question.question)]
+        ended: EndReason | None = None
+        turn = await take_turn(context, messages, session)
+        recorded: list[tuple[str | None, ModelTurn]] = []
+        if context.answer_is_recorded():
+            (_, turn), *recorded = split_recorded(turn)
+            if isinstance(user, SimulatedUser):  # what its user said is recorded, too
+                user = Script([Entry(say=said) for said, _ in recorded if said])
+        while True:
+            turns.append(turn)
+            taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
+            if turn.error is not None or turn.limit_reached or turn.finish_reason == "content_filter":
+                break
+            try:
+                following = await user.next_turn(taken)
+            except NoNextTurn as error:
+                context.mark_error(str(error), Outcome.STAGE_ERROR)
+                if isinstance(error, SimulatedUserFailed):
+                    context.set_result_field("user_fault", error.fault)
+                break
+            if isinstance(following, End):
+                ended = following.why
+                break
+            if context.answer_is_recorded():
+                if not recorded or not is_same_text(recorded[0][0], following.said):
+                    break
+                _, turn = recorded.pop(0)
+            else:
+                messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
+                turn = await take_turn(context, messages, session)
+            taken.append(ConversationTurn(following.number, following.id, following.said))
+        why = ended or "script"
+        every = sorted([*taken, *user.not_taken(taken, why)], key=lambda turn: turn.number)
+        conversation = Conversation(tuple(every), why)
+        context.set_artifact(CONVERSATION, conversation)
+        context.set_result_field("conversation", {**conversation.to_json(), "ended": ended})
+        record_turns(context, turns, [turn.said or "" for turn in taken[1:]])
+        context.offer_value("conversation.turns", len(taken))
+        context.offer_value("conversation.ended", ended, why="the conversation broke off")
+        if not isinstance(user, SimulatedUser):
+            context.offer_value("conversation.reached", None, why="neither a script nor a recording has a goal")
+            return
+        context.offer_value("conversation.reached", user.reached, why="the simulated user gave no usable reply")
+        if ended == "limit" and user.brief.at_limit == "fail":
+            context.veto(f"the conversation was stopped after {len(taken)} turns (max_turns)", Outcome.AUTO_FAILED)
+
+
+def make_user_side(context: VerificationContext) -> UserSide:
+    """Return the user's side of the conversation. In a preview without models, a placeholder plays the user."""
+    fields = cast("QuestionFields", context.question_settings)
+    if fields.user is None:
+        return Script(fields.turns)
+    model = cast("ConversationSettings", context.settings).simulated_user
+    if model is None:
+        model = ModelConfig(id="simulated_user", interface="none", model_name="(simulated user)")
+    return SimulatedUser(context, fields.user, model)
+
+
+def turns_of(question: Question) -> QuestionFields:
+    """Return the question's fields for conversations. Raises pydantic's `ValidationError` if they are invalid."""
+    return read_owned(QuestionFields, question.extra)
+
+
+def _as_sent(message: Message) -> Message:
+    """Return a message of the model as it is sent back to it: without its thoughts."""
+    return replace(message, reasoning=None, notes=())

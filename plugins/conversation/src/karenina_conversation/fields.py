@@ -1,0 +1,158 @@
+"""The fields that conversations add to questions, template fields and traits."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
+
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
+from karenina_template.templates.primitives import Primitive, primitive_from_json
+from karenina_toolkit.conversations import script_entries
+
+_RESERVED = ("last", "all")
+
+
+def _read_primitive(value: object) -> Primitive:
+    """Return a primitive that decides without a ground truth. Raises `ValueError` for any other value."""
+    primitive = value if isinstance(value, Primitive) else primitive_from_json(value)
+    if not primitive.reads_trace:
+        try:
+            primitive.check_expected(None)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{error}; use a primitive that needs no ground truth, such as RegexMatch") from None
+    return primitive
+
+
+Said = Annotated[Primitive, PlainValidator(_read_primitive), PlainSerializer(lambda value: value.to_json())]
+
+
+class Condition(StrictSettings):
+    """A condition on what the model did since the last message of the user."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+
+    said: Said | None = Field(
+        default=None, description="A primitive on the model's last answer, such as RegexMatch with a pattern."
+    )
+    tool: str | None = Field(default=None, description="The name of a tool that the model called.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        """Return the condition. Raises `ValueError` unless it has one of the two."""
+        if (self.said is None) is (self.tool is None):
+            raise ValueError("a condition has either `said` (a primitive on the last answer) or `tool` (a tool's name)")
+        return self
+
+
+class Entry(StrictSettings):
+    """An entry of a script: a message (`say`), with an optional condition and id, or a way out (`end`)."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+
+    say: str | None = Field(default=None, min_length=1, description="What the user says.")
+    when: Condition | None = Field(default=None, description="Say it only if this holds.")
+    id: str | None = Field(default=None, description="A name for the turn, for `turn`.")
+    end: Condition | None = Field(default=None, description="End the conversation here if this holds.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        """Return the entry. Raises `ValueError` if it is neither a message nor a way out, or if its id is reserved."""
+        if (self.say is None) is (self.end is None):
+            raise ValueError("an entry of `turns` has either `say` (a message) or `end` (a condition)")
+        if self.end is not None and (self.when is not None or self.id is not None):
+            raise ValueError("an `end` is no turn, so it has no `when` and no `id`")
+        if self.id is not None and (self.id in _RESERVED or self.id.isdecimal() or not self.id.strip()):
+            raise ValueError(f"the id {self.id!r} of a turn cannot be a number, empty, last or all; choose another")
+        return self
+
+
+def _read_entry(value: object) -> object:
+    """Return a plain text as an entry that says it, and any other value unchanged."""
+    return {"say": value} if isinstance(value, str) else value
+
+
+Says = Annotated[Entry, BeforeValidator(_read_entry)]
+
+
+class UserBrief(StrictSettings):
+    """A user played by a model: who it is, what it knows, and what it wants."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+
+    brief: str = Field(min_length=1, description="Who the user is, and how the user behaves.")
+    knows: dict[str, JsonValue] = Field(default={}, description="What the user knows, by name.")
+    goal: str | None = Field(default=None, min_length=1, description="What the user wants to reach.")
+    max_turns: int = Field(
+        default=10, ge=1, description="The most messages of the user, including the question, before it is stopped."
+    )
+    at_limit: Literal["judge", "fail"] = Field(
+        default="judge",
+        description="What happens if the conversation is stopped at max_turns: it is judged as it is, or it fails.",
+    )
+
+
+class QuestionFields(BaseModel):
+    """Fields of questions."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    turns: Annotated[tuple[Says, ...], BeforeValidator(script_entries)] = Field(
+        default=(),
+        description="What the user says after the first answer: a list of messages (say) and ways out (end).",
+    )
+
+    user: UserBrief | None = Field(
+        default=None,
+        description="A user played by the model `simulated_user`, who asks the question and goes on from there.",
+    )
+
+    @model_validator(mode="after")
+    def _ids(self) -> Self:
+        """Return the fields. Raises `ValueError` if two turns have the same id, or if there are turns and a user."""
+        if self.turns and self.user is not None:
+            raise ValueError("a question has either `turns` (a script) or `user` (played by a model); remove one")
+        ids = [entry.id for entry in self.turns if entry.id is not None]
+        if twice := next((id for id in ids if ids.count(id) > 1), None):
+            raise ValueError(f"two turns have the id {twice!r}; rename one of them")
+        return self
+
+
+class OnlyTurn(StrictSettings):
+    """A turn that is judged without the turns before it."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+
+    only: int | str = Field(description="The number or id of a turn, or last.")
+
+
+TurnName = int | str | OnlyTurn
+
+
+class TurnFields(BaseModel):
+    """Options of template fields, and fields of traits that read the answer's text."""
+
+    trait_kinds: ClassVar[tuple[str, ...]] = ("llm", "regex", "callable", "metric")
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    turn: TurnName | None = Field(
+        default=None,
+        description="The turn of a conversation that is read: its number (1 is the question) or id, last, or all; "
+        "{only: 2} shows a judge this turn without those before it.",
+    )
+    missing_turn: Literal["undecided", "wrong"] = Field(
+        default="undecided",
+        description="How the field counts if its turn did not take place: by default, a turn that was left out does "
+        "not count, and one that is missing because the conversation broke off is undecided.",
+    )

@@ -1,0 +1,114 @@
+"""The user's side of a conversation: `UserSide`, which supplies the next message, and `Script`, the one in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from karenina_core.errors import describe_error
+from karenina_template.templates.primitives import Undecided
+from karenina_toolkit.conversations import ConversationTurn
+
+if TYPE_CHECKING:
+    from karenina_conversation.fields import Condition, Entry
+    from karenina_toolkit.conversations import EndReason
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """What the user says next, and the number and id of the turn."""
+
+    said: str
+    number: int
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why the user says nothing more."""
+
+    why: EndReason
+
+
+class UserSide(Protocol):
+    """What the user says in one conversation. There is an object for each conversation."""
+
+    async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
+        """Return the next message, or why there is none, given the turns that took place so far (at least one)."""
+
+    def not_taken(self, taken: Sequence[ConversationTurn], why: EndReason) -> Sequence[ConversationTurn]:
+        """Return the turns that did not take place in the end, each with whether it was left out."""
+
+
+class NoNextTurn(ValueError):
+    """Raised when the user's side cannot go on. The conversation is not judged."""
+
+
+class ConditionUndecided(NoNextTurn):
+    """Raised when a condition of a script cannot be decided."""
+
+
+@dataclass(slots=True)
+class Script:
+    """The `turns` of a question."""
+
+    entries: Sequence[Entry]
+    _at: int = 0
+    _number: int = 1
+    _left_out: set[int] = field(default_factory=set)
+
+    async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
+        """Return the next message whose condition holds, or the end.
+
+        Raises `ConditionUndecided` if a primitive cannot decide.
+        """
+        return self.advance(history[-1])
+
+    def advance(self, last: ConversationTurn) -> NextTurn | End:
+        """Return what `next_turn` returns after the turn `last`."""
+        while self._at < len(self.entries):
+            entry = self.entries[self._at]
+            self._at += 1
+            if entry.end is not None:
+                if holds(entry.end, last):
+                    left = sum(entry.say is not None for entry in self.entries[self._at :])
+                    self._left_out.update(range(self._number + 1, self._number + 1 + left))
+                    return End("end")
+                continue
+            self._number += 1
+            if entry.when is None or holds(entry.when, last):
+                assert entry.say is not None
+                return NextTurn(entry.say, self._number, entry.id)
+            self._left_out.add(self._number)
+        return End("script")
+
+    def not_taken(self, taken: Sequence[ConversationTurn], why: EndReason) -> Sequence[ConversationTurn]:
+        """Return the turns that a `when` or `end` left out, and those that are missing, as after a failure."""
+        numbers = {turn.number for turn in taken}
+        says = [entry for entry in self.entries if entry.say is not None]
+        return [
+            ConversationTurn(number, entry.id, left_out=number in self._left_out)
+            for number, entry in enumerate(says, 2)
+            if number not in numbers
+        ]
+
+
+def holds(condition: Condition, last: ConversationTurn) -> bool:
+    """Return whether a condition holds for what the model did in its last turn.
+
+    A text is compared with the turn's answer, which is empty if there is none. Raises `ConditionUndecided` if the
+    primitive cannot decide or fails.
+    """
+    if condition.tool is not None:
+        return any(call.name == condition.tool for message in last.trace for call in message.tool_calls)
+    primitive, text = condition.said, last.final or ""
+    assert primitive is not None
+    where = f"the condition {primitive!r} on turn {last.number}"
+    try:
+        answer = primitive.check_trace(text) if primitive.reads_trace else primitive.check(text, None)
+    except Exception as error:
+        raise ConditionUndecided(f"{where} failed: {describe_error(error, primitive)}") from error
+    if isinstance(answer, Undecided):
+        raise ConditionUndecided(f"{where} cannot be decided: {answer.why}")
+    return answer

@@ -1,0 +1,106 @@
+"""Checks of the turns that fields and traits read (`turn`), before a run and by `karenina check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from karenina_core.artifacts.artifact import Slot
+from karenina_core.data.trust import NO_TRUST, Trust
+from karenina_core.text import did_you_mean
+from karenina_template.question_template import field_options_of
+from karenina_toolkit.conversations import TurnChoice, script_entries
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_core.plan import Plan
+
+_NAMES = ("turn", "missing_turn")
+
+
+def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None = None) -> Iterator[tuple[str, str]]:
+    """Yield a message for each field or trait that reads a turn which the question cannot have, with the field's name.
+
+    The name is empty for a trait. If there is a plan, a parsing stage that reads only whole answers is a problem, too.
+    The options in a template that cannot be loaded, for example because `trust` does not cover its code, are not
+    checked.
+    """
+    for place, field, options in _options(question, trust):
+        why = _why_not(question, TurnChoice.read(options))
+        if why is not None:
+            yield f"{place}: {why}", field
+        elif field and plan is not None and not TurnChoice.read(options).is_default:
+            stages = [stage for stage in plan.stages if stage.slot is Slot.PARSE_TEMPLATE]
+            for stage in stages:
+                if not getattr(stage.stage, "turns", False):
+                    yield (
+                        f"{place}: the stage {stage.name} of {stage.distribution} reads only the last turn of a "
+                        "conversation; choose another stage for the slot parse_template, or remove `turn`",
+                        field,
+                    )
+
+
+def said_texts(question: Question) -> dict[str, str]:
+    """Return what a model may hear from the user after the question, by the name of its place.
+
+    These are the messages of a script, and all texts of a simulated user.
+    """
+    script = script_entries(question.extra.get("turns"))
+    says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
+    texts = {
+        f"turn {number}": str(entry["say"] if isinstance(entry, Mapping) else entry)
+        for number, entry in enumerate(says, 2)
+    }
+    user = question.extra.get("user")
+    for name, value in user.items() if isinstance(user, Mapping) else ():
+        texts[f"user.{name}"] = "\n".join(_strings(value))
+    return texts
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield the texts and numbers in a JSON value."""
+    if isinstance(value, Mapping):
+        for entry in value.values():
+            yield from _strings(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _strings(entry)
+    elif value is not None:
+        yield str(value)
+
+
+def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield the place, the field's name (empty for a trait) and the options of all that reads a turn."""
+    for rubric in (question.rubric, question.dynamic_rubric):
+        for trait in rubric.traits if rubric is not None else ():
+            if not trait.extra.keys().isdisjoint(_NAMES):
+                yield f"trait {trait.name!r}", "", trait.extra
+    source = question.answer_template
+    if source is None or any(name in source for name in _NAMES):
+        for name, options in field_options_of(question, trust).items():
+            if not options.keys().isdisjoint(_NAMES):
+                yield f"field {name!r}", name, options
+
+
+def _why_not(question: Question, choice: TurnChoice) -> str | None:
+    """Return why the question cannot have the chosen turn, or None if it can."""
+    script = script_entries(question.extra.get("turns"))
+    says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
+    if choice.turn in ("last", "all", 1):
+        return None
+    if not says and "user" not in question.extra:
+        return f"{choice} does not exist, because the question has no `turns`"
+    ids = [entry["id"] for entry in says if isinstance(entry, Mapping) and "id" in entry]
+    if isinstance(choice.turn, str):
+        known = choice.turn in ids
+    else:
+        known = choice.turn >= 1 and (choice.turn <= len(says) + 1 or "user" in question.extra)
+    if known:
+        return None
+    last = f"; the last turn is number {len(says) + 1}" if isinstance(choice.turn, int) else ""
+    return f"{choice} does not exist{did_you_mean(str(choice.turn), ids) if ids else ''}{last}"
+
+
+def _is_say(entry: object) -> bool:
+    """Return whether an entry of a script is a message of the user."""
+    return isinstance(entry, str) or (isinstance(entry, Mapping) and "say" in entry)

@@ -1,0 +1,148 @@
+"""Settings whose values are models: the options that set them, and what their models are called in messages.
+
+A setting holds models if its type is `ModelConfig`, several of them, or either of these or None. Any settings model may
+declare such a setting:
+
+    simulated_user: ModelConfig | None = Field(
+        default=None, description="The model that plays the user", json_schema_extra={"option": "--user"}
+    )
+
+Commands that take models then have the option `--user`. Its models are checked, limited, priced and stored without
+their secrets like the models of the core. In a file, they are restricted like these, whatever mark the setting has.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+
+from karenina_core.config import all_settings
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.settings_models import AllowedInFiles, declared, mark_of
+
+if TYPE_CHECKING:
+    from karenina_core.config import Setting, VerificationConfig
+
+logger = logging.getLogger("karenina")
+
+_OPTION: Final = re.compile(r"--[a-z][a-z0-9-]*|-[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSetting:
+    """A setting whose value is a model, or several models if `several` is set.
+
+    `role` is what its models are called in messages, such as "judge". `options` are the names of its option, such as
+    `--judge` and `-j`; it is empty if only configurations can set the setting.
+    """
+
+    name: str
+    owner: str
+    role: str
+    options: tuple[str, ...]
+    several: bool
+    meaning: str
+
+    @property
+    def shortest_option(self) -> str | None:
+        """The shortest name of the option, or None if there is no option."""
+        return min(self.options, key=len, default=None)
+
+
+def model_settings() -> dict[str, ModelSetting]:
+    """Return all settings that hold models, keyed by name: first those of the core, then those of plugins.
+
+    Raises `ConfigError` if two settings models own the same name.
+    """
+    held: dict[str, ModelSetting] = {}
+    for name, setting in all_settings().items():
+        if holds_models(setting.info.annotation):
+            held[name] = _describe(setting)
+        elif declared(setting.info, "option"):
+            _warn_once(f"the setting {name} of {setting.owner} has no option of its own: its type is not a model")
+    return held
+
+
+def configured_models(config: VerificationConfig) -> list[tuple[str, ModelConfig]]:
+    """Return each model in the configuration with its role, in the order of the settings."""
+    return [
+        (setting.role, model)
+        for name, setting in model_settings().items()
+        if config.has(name)
+        for model in models_in(config.setting(name))
+    ]
+
+
+def models_in(value: Any) -> list[Any]:
+    """Return the models in the value of a setting that holds models, whether it takes one or several."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def map_models(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the value of a setting that holds models with each model replaced by the result of `change`."""
+    if value is None:
+        return None
+    return [change(model) for model in value] if isinstance(value, (list, tuple)) else change(value)
+
+
+def options_of(extra: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the names under `option` in a setting's `json_schema_extra`, which are one string or several.
+
+    Raises `ValueError` if one of them is neither a letter after a hyphen nor a word after two hyphens.
+    """
+    given = (extra or {}).get("option", ())
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str) or not _OPTION.fullmatch(name):
+            raise ValueError(f"option must be like --name or -n, not {name!r}")
+    return names
+
+
+def holds_models(annotation: Any) -> bool:
+    """Return whether a type is `ModelConfig`, several of them, or a union of such a type and None."""
+    parts = [part for part in get_args(annotation) if part not in (type(None), Ellipsis)]
+    if not parts:
+        return isinstance(annotation, type) and issubclass(annotation, ModelConfig)
+    return get_origin(annotation) is not dict and all(map(holds_models, parts))
+
+
+def allowed_in_files(setting: Setting) -> AllowedInFiles:
+    """Return the values of a setting that a file may set without the user's trust.
+
+    The fields of models are checked one by one whatever mark their setting has, unless it is `never`.
+    """
+    if holds_models(setting.info.annotation) and mark_of(setting.model, setting.field) != "never":
+        return "models"
+    return setting.allowed_in_files
+
+
+def _describe(setting: Setting) -> ModelSetting:
+    """Return the description of a setting that holds models. If its option has a wrong form, a warning is logged."""
+    extra = setting.info.json_schema_extra
+    try:
+        options = options_of(extra if isinstance(extra, Mapping) else None)
+    except ValueError as error:
+        _warn_once(f"the setting {setting.name} of {setting.owner} has no option of its own: {error}; use --set or -c")
+        options = ()
+    role = declared(setting.info, "role") or setting.field.replace("_", " ")
+    return ModelSetting(
+        setting.name, setting.owner, str(role), options, _takes_several(setting.info.annotation), setting.meaning
+    )
+
+
+@cache
+def _warn_once(text: str) -> None:
+    """Log a warning, once per process."""
+    logger.warning("%s", text)
+
+
+def _takes_several(annotation: Any) -> bool:
+    """Return whether a type that holds models is, or may be, a list or tuple."""
+    kind = get_origin(annotation)
+    return kind in (list, tuple) or any(map(_takes_several, get_args(annotation)))

@@ -1,0 +1,225 @@
+"""Computes the value of a tree, with symbols set to numbers: exactly for rational numbers, else with 60 digits.
+
+Runs in child processes only, because a computation may take long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+import mpmath  # type: ignore[import-untyped]
+
+from karenina_math.reading import Tree
+
+DIGITS: Final = 60
+SLACK: Final = mpmath.mpf(10) ** -45
+"""The relative difference of values that are equal but for rounding."""
+_MOST_BITS: Final = 20_000
+_LARGEST_FACTORIAL: Final = 2_000
+Value = Any
+"""A Fraction, or a real or complex number of mpmath."""
+
+mpmath.mp.dps = DIGITS
+_FUNCTIONS: Final[Mapping[str, Callable[[Value], Value]]] = {
+    "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "cot": mpmath.cot, "sec": mpmath.sec, "csc": mpmath.csc,
+    "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "asin": mpmath.asin, "acos": mpmath.acos,
+    "atan": mpmath.atan, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "ln": mpmath.log,
+    "lg": mpmath.log10, "exp": mpmath.exp, "arcsinh": mpmath.asinh, "arccosh": mpmath.acosh, "arctanh": mpmath.atanh,
+}  # fmt: skip
+
+
+class NoValue(ValueError):
+    """Raised if a tree has no value, such as a division by zero."""
+
+
+class OutOfReach(ValueError):
+    """Raised if a number is too large to be computed."""
+
+
+class Point:
+    """An assignment of numbers to symbols, with the meanings of *log* and degrees and the sign of *±*."""
+
+    def __init__(
+        self, symbols: Callable[[str], Value], *, common: bool = False, degrees: bool = True, sign: int = 1
+    ) -> None:
+        self.symbols, self.common, self.degrees, self.sign = symbols, common, degrees, sign
+
+
+def value_of(tree: Tree, point: Point) -> Value:
+    """Return the value of a tree at a point. Raises `NoValue` and `OutOfReach`."""
+    try:
+        value = _value(tree, point)
+    except (ZeroDivisionError, OverflowError) as error:
+        raise NoValue(str(error)) from None
+    if not isinstance(value, Fraction) and mpmath.isnan(value):
+        raise NoValue("not a number")
+    return value
+
+
+def equal(one: Value, other: Value, tolerance: Fraction = Fraction(0)) -> bool:
+    """Return whether two numbers are equal but for rounding and a tolerance."""
+    if isinstance(one, Fraction) and isinstance(other, Fraction):
+        return abs(one - other) <= tolerance
+    one, other = number(one), number(other)
+    if mpmath.isinf(one) or mpmath.isinf(other):
+        return bool(one == other)
+    slack = SLACK * max(1, abs(one), abs(other))
+    return bool(abs(one - other) <= slack + number(tolerance))
+
+
+def number(value: Value) -> Value:
+    """Return a number of mpmath."""
+    return mpmath.mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else value
+
+
+def _value(tree: Tree, point: Point) -> Value:
+    """Return the value of a tree; see `value_of`."""
+    kind, parts = tree[0], tree[1:]
+    match kind:
+        case "number":
+            _check_exponent(parts[0])
+            return Fraction(parts[0])
+        case "repeating":
+            return _repeating(parts[0])
+        case "symbol":
+            return point.symbols(parts[0])
+        case "constant":
+            return {"pi": mpmath.mpf(mpmath.pi), "e": mpmath.mpf(mpmath.e), "i": mpmath.mpc(0, 1),
+                    "infty": mpmath.inf}[parts[0]]  # fmt: skip
+    if kind == "apply":
+        return _applied(parts[0], parts[1], point)
+    values = [_value(part, point) for part in parts if isinstance(part, list)]
+    match kind:
+        case "sum":
+            total = values[0]
+            for value in values[1:]:
+                total = _combine(total, value, "+")
+            return total
+        case "minus":
+            return -values[0]
+        case "pm" | "mp":
+            return values[0] * (point.sign if kind == "pm" else -point.sign)
+        case "times":
+            return _combine(values[0], values[1], "*")
+        case "over":
+            return _combine(values[0], values[1], "/")
+        case "power":
+            return _power(values[0], values[1])
+        case "root":
+            return _root(values[0], values[1])
+        case "factorial":
+            return _factorial(values[0])
+        case "binomial":
+            return _binomial(values[0], values[1])
+        case "degrees":
+            return number(values[0]) * mpmath.pi / 180 if point.degrees else values[0]
+        case "logarithm":
+            return mpmath.log(number(values[1])) / mpmath.log(number(values[0]))
+        case "function":
+            return _function(parts[0], values[0], point)
+    raise NoValue(f"a {kind} is no number")
+
+
+def _combine(one: Value, other: Value, sign: str) -> Value:
+    """Return a sum, product or quotient, exactly if both numbers are rational."""
+    if not (isinstance(one, Fraction) and isinstance(other, Fraction)):
+        one, other = number(one), number(other)
+        if sign == "/" and other == 0:
+            raise ZeroDivisionError("division by zero")
+    if sign == "+":
+        return one + other
+    return one * other if sign == "*" else one / other
+
+
+def _check_exponent(written: str) -> None:
+    """Raise `OutOfReach` for a number such as 1e999999."""
+    exponent = written.lower().partition("e")[2]
+    if exponent and abs(int(exponent)) > _MOST_BITS // 4:
+        raise OutOfReach("the exponent of a number is too large")
+
+
+def _repeating(written: str) -> Fraction:
+    """Return the value of a repeating decimal, such as *0.1\\overline{6}*."""
+    fixed, _, rest = written.partition("\\overline")
+    period = rest.strip().strip("{}")
+    places = len(fixed.partition(".")[2])
+    whole = Fraction(fixed + "0" if fixed.endswith(".") else fixed)
+    return whole + Fraction(int(period), (10 ** len(period) - 1) * 10**places)
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    """Return a power. Raises `OutOfReach` if it has too many digits."""
+    if mpmath.isinf(number(base)) or mpmath.isinf(number(exponent)):
+        raise NoValue("a power of infinity")
+    if base == 0:
+        if mpmath.re(number(exponent)) <= 0 and exponent != 0:
+            raise ZeroDivisionError("zero to a negative power")
+        return Fraction(1 if exponent == 0 else 0)
+    size = abs(number(exponent)) * (abs(mpmath.log(abs(number(base)), 2)) + 1)
+    if size > _MOST_BITS:
+        raise OutOfReach("a power has too many digits")
+    if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
+        return base ** int(exponent)
+    return mpmath.power(number(base), number(exponent))
+
+
+def _root(inner: Value, index: Value) -> Value:
+    """Return a root. Odd roots of negative numbers are real."""
+    if isinstance(inner, Fraction) and index == 2 and inner >= 0:
+        above, below = math.isqrt(inner.numerator), math.isqrt(inner.denominator)
+        if above**2 == inner.numerator and below**2 == inner.denominator:
+            return Fraction(above, below)
+    value = number(inner)
+    if isinstance(index, Fraction) and index.denominator == 1 and index % 2 and mpmath.im(value) == 0:
+        real = mpmath.re(value)
+        return mpmath.sign(real) * _power(abs(real), 1 / index) if real else Fraction(0)
+    return _power(value, _combine(Fraction(1), index, "/"))
+
+
+def _factorial(value: Value) -> Value:
+    """Return a factorial. Raises `OutOfReach` if it is too large."""
+    if abs(number(value)) > _LARGEST_FACTORIAL:
+        raise OutOfReach("a factorial is too large")
+    if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
+        return Fraction(math.factorial(int(value)))
+    return mpmath.factorial(number(value))
+
+
+def _binomial(above: Value, below: Value) -> Value:
+    """Return a binomial coefficient. Raises `OutOfReach` if it is too large."""
+    if abs(number(above)) > _LARGEST_FACTORIAL or abs(number(below)) > _LARGEST_FACTORIAL:
+        raise OutOfReach("a binomial coefficient is too large")
+    both = (above, below)
+    if all(isinstance(value, Fraction) and value.denominator == 1 and value >= 0 for value in both):
+        return Fraction(math.comb(int(above), int(below)))
+    return mpmath.binomial(number(above), number(below))
+
+
+def _function(name: str, value: Value, point: Point) -> Value:
+    """Return the value of a function."""
+    if name == "abs":
+        return abs(value)
+    if name in ("floor", "ceil"):
+        real = value if isinstance(value, Fraction) else mpmath.re(value)
+        whole = mpmath.floor(number(real)) if name == "floor" else mpmath.ceil(number(real))
+        return Fraction(int(whole))
+    value = number(value)
+    if abs(value) > _MOST_BITS and name not in ("ln", "lg", "log", "arctan", "atan"):
+        raise OutOfReach("the argument of a function is too large")
+    if name == "log":
+        return mpmath.log10(value) if point.common else mpmath.log(value)
+    if name == "sqrt":
+        return mpmath.sqrt(value)
+    if name not in _FUNCTIONS:
+        raise NoValue(f"{name} is not computed")
+    return _FUNCTIONS[name](value)
+
+
+def _applied(name: str, argument: Tree, point: Point) -> Value:
+    """Return the value of an unknown function: a number that depends on its name and arguments alone."""
+    values = argument[1:] if argument[0] == "tuple" else [argument]
+    texts = [mpmath.nstr(number(_value(value, point)), 30) for value in values]
+    return point.symbols(f"{name}({','.join(texts)})")

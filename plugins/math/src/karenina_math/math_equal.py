@@ -1,0 +1,103 @@
+"""`MathEqual`, the primitive for mathematical expressions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from karenina_core.models.settings_models import AllowedInFiles
+from karenina_math.reading import Tree, read
+from karenina_math.tokens import NotReadable, TooLarge
+from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
+from karenina_template.templates.primitives.values import Number, exact, text_of
+from karenina_toolkit.limits import ChildError, LimitReached, call_limited
+
+_SECONDS: Final = 5.0
+
+
+class MathEqual(ReadingPrimitive, defer_build=True):
+    """Passes if both texts are the same mathematical expression, in LaTeX or plain text: *0.5* for *\\frac{1}{2}*.
+
+    Use it for a text field into which the judge copies the expression, as the response writes it.
+
+    - `domain`: the numbers that symbols stand for: "real" (the default), "positive", "integer" or "complex".
+      *\\sqrt{x^2}* equals *x* only for positive *x*.
+    - `ordered`: whether the order counts in a list without brackets. Set it to false for a list of solutions. Tuples
+      and intervals always have an order, and sets never.
+    - `tolerance`: the greatest difference of numbers. Without it, *0.333* is not 1/3.
+    - `unreadable`: whether a text that is no expression counts as wrong ("wrong") or leaves the item undecided
+      ("not_judged", the default).
+
+    Expressions are equal if they have the same values, to 45 digits, at several points. *x = 3* equals *3*, an
+    inequality its interval, and an equation its multiples. *i* and *e* are constants. *log* is undecided if the result
+    depends on its base, and so is *1/2x*. A text of more than 2,000 characters, and a comparison that takes too long,
+    are undecided.
+    """
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    is_slow: ClassVar[bool] = True
+
+    domain: Literal["real", "positive", "integer", "complex"] = Field(
+        default="real", description="The numbers that symbols stand for."
+    )
+    ordered: bool = Field(default=True, description="Whether the order counts in a list without brackets.")
+    tolerance: Annotated[Number, Field(ge=0)] | None = None
+
+    def check_expected(self, expected: object) -> None:
+        """Raise `ValueError` unless the ground truth is an expression that can be read."""
+        self._truth(expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return the ground truth plus a number beyond the tolerance, or another number if it is no single value."""
+        tree = self._truth(expected)
+        if tree[0] in ("list", "set", "tuple", "interval", "matrix", "relation", "union", "intersection", "difference",
+                       "reals"):  # fmt: skip
+            return "987654321.5"
+        distance = 1 + 2 * (self.tolerance or 0)
+        return f"({str(text_of(expected)).strip(' $.')})+{exact(distance):f}"
+
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        """Return whether the expressions are equal, `Unreadable` if the value is no expression, or `Undecided`."""
+        truth, text = self._truth(expected), text_of(extracted)
+        if text is None or not text.strip():
+            return False
+        try:
+            value = _read(text)
+        except TooLarge as error:
+            return Undecided(str(error))
+        except (NotReadable, RecursionError) as error:
+            return Unreadable(f"the value cannot be read: {error}")
+        if value == truth:
+            return True
+        tolerance = str(Fraction(exact(self.tolerance or 0)))
+        try:
+            reply = call_limited(
+                "karenina_math.comparing:compare", truth, value, self.domain, self.ordered, tolerance, seconds=_SECONDS
+            )
+        except LimitReached as error:
+            return Undecided(f"the comparison {error}")
+        except ChildError as error:
+            return Undecided(f"the comparison is not possible: {error}")
+        assert isinstance(reply, list)
+        if reply[0] == "no value":
+            return Unreadable(f"the value cannot be computed: {reply[1]}")
+        return reply[0] if isinstance(reply[0], bool) else Undecided(str(reply[1]))
+
+    def _truth(self, expected: object) -> Tree:
+        """Return the ground truth. Raises `ValueError` if it cannot be read."""
+        text = text_of(expected)
+        if text is None:
+            raise self._wrong_truth("a text", expected)
+        try:
+            return _read(text)
+        except ValueError as error:
+            raise self._wrong_truth(f"an expression that can be read ({error})", expected) from None
+
+
+@lru_cache(maxsize=4_096)
+def _read(text: str) -> Tree:
+    """Return the tree of a text."""
+    return read(text)

@@ -1,0 +1,227 @@
+"""Splits mathematical text, in LaTeX or plain, into tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final
+
+LONGEST: Final = 2_000
+FUNCTIONS: Final = frozenset(
+    [
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "ln",
+        "log",
+        "lg",
+        "exp",
+        "sqrt",
+        "abs",
+    ]
+)
+GREEK: Final = frozenset(
+    [
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "varepsilon",
+        "zeta",
+        "eta",
+        "theta",
+        "vartheta",
+        "iota",
+        "kappa",
+        "lambda",
+        "mu",
+        "nu",
+        "xi",
+        "rho",
+        "sigma",
+        "tau",
+        "upsilon",
+        "phi",
+        "varphi",
+        "chi",
+        "psi",
+        "omega",
+        "Gamma",
+        "Delta",
+        "Theta",
+        "Lambda",
+        "Xi",
+        "Pi",
+        "Sigma",
+        "Upsilon",
+        "Phi",
+        "Psi",
+        "Omega",
+    ]
+)
+_GREEK_LETTERS: Final = {
+    unicodedata.lookup(f"GREEK SMALL LETTER {name.replace('lambda', 'lamda')}"): name
+    for name in GREEK
+    if name.islower() and not name.startswith("var")
+}
+_SAME: Final = {
+    "\u2212": "-", "\u2013": "-", "\u00d7": "*", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/",
+    "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
+    "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "\u222a": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
+    "\u211d": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ", "½": r"\frac12 ", "⅓": r"\frac13 ",
+    "⅔": r"\frac23 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅕": r"\frac15 ", "⅙": r"\frac16 ", "⅛": r"\frac18 ",
+    "**": "^", r"\%": "%", r"\$": "", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lvert": "|", r"\rvert": "|",
+    r"\vert": "|",
+    **{letter: f"\\{name} " for letter, name in _GREEK_LETTERS.items()},
+}  # fmt: skip
+_RAISED: Final = {letter: str(digit) for digit, letter in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁻": "-"}
+_LOWERED: Final = {letter: str(digit) for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
+_STYLE: Final = re.compile(
+    r"\\(?:left|right|bigl?|bigr|Bigl?|Bigr|displaystyle|limits|quad|qquad|rm|bf)(?![A-Za-z])\.?|(?<!\\)\\[;:! ]|~"
+)
+_WRAPPED: Final = re.compile(r"\\(?:mathbf|mathrm|mathit|boldsymbol|mathsf|operatorname|bm)\s*\{([^{}]*)\}")
+_TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
+_NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
+_TOKEN: Final = re.compile(
+    r"(?P<repeating>\d+\.\d*\\overline\s*\{\d+\})"
+    r"|(?P<number>\d{1,3}(?:(?:\{,\}|,?\\,|,\\!\s*)\d{3})+(?:\.\d+)?(?!\d)"
+    r"|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<command>\\(?:begin|end)\s*\{[a-zA-Z]+\}|\\[A-Za-z]+|\\[{}\\])"
+    r"|(?P<word>[A-Za-z]+)"
+    r"|(?P<sign>[-+*/^_=<>()\[\]{}|,;!%&'])"
+    r"|(?P<space>\s+|\\,)"
+)
+_THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_MARKS: Final = re.compile(r"\{,\}|,|\\,|\\!|\s")
+_PROSE: Final = frozenset(
+    [
+        "the",
+        "is",
+        "no",
+        "yes",
+        "see",
+        "not",
+        "one",
+        "two",
+        "six",
+        "ten",
+        "are",
+        "for",
+        "all",
+        "any",
+        "it",
+        "its",
+        "and",
+        "or",
+        "none",
+        "undefined",
+    ]
+)
+
+
+class NotReadable(ValueError):
+    """Raised for a text that is no expression. The message says why."""
+
+
+class TooLarge(ValueError):
+    """Raised for an expression beyond a limit, or with two readings, which no rule counts as wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: its kind (number, repeating, command, word or sign) and text, and whether a space is before it."""
+
+    kind: str
+    text: str
+    spaced: bool = False
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the tokens of a text. Raises `NotReadable` and `TooLarge`."""
+    text = _plain(text)
+    tokens: list[Token] = []
+    place, spaced = 0, False
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None:
+            raise NotReadable(f"{text[place : place + 20]!r} cannot be read")
+        kind, found = match.lastgroup, match[0]
+        place = match.end()
+        if kind == "space":
+            spaced = True
+            continue
+        if kind == "number":
+            found = _MARKS.sub("", found)
+        if kind == "word":
+            tokens += _split_word(found, spaced)
+        else:
+            tokens.append(Token(kind or "", found, spaced))
+        spaced = False
+    return tokens
+
+
+def _plain(text: str) -> str:
+    """Return a text in one notation, without delimiters, emphasis, styles and the box around it."""
+    if len(text) > LONGEST:
+        raise TooLarge(f"the value has more than {LONGEST:,} characters")
+    text = _unboxed(text).strip()
+    if len(text) > 4 and text.startswith("**") and text.endswith("**"):
+        text = text[2:-2]
+    text = re.sub(r"\\[()]|\\\[|\\\](?!\d)|\${1,2}|`", " ", text.replace(r"\$", ""))
+    for one, other in _SAME.items():
+        text = text.replace(one, other)
+    text = re.sub(f"[{''.join(_RAISED)}]+", lambda match: f"^{{{''.join(_RAISED[c] for c in match[0])}}}", text)
+    text = re.sub(f"[{''.join(_LOWERED)}]+", lambda match: f"_{{{''.join(_LOWERED[c] for c in match[0])}}}", text)
+    text = _WRAPPED.sub(r" \1 ", _STYLE.sub(lambda match: "" if match[0] == r"\!" else " ", _keep_thin(text)))
+    text = _TEXT.sub(r" \1 ", text).strip()
+    text = re.sub(r"(?<=[\w})\]%!])\s*\.$", "", text)
+    if _NO_SOLUTION.fullmatch(text):
+        return r"\emptyset"
+    if _THOUSANDS.search(text) and not re.search(r"[(\[]|\\\{", text):
+        text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
+    return text
+
+
+def _keep_thin(text: str) -> str:
+    """Return the text with the marks of thousands that contain a space, such as *1,\\! 234*, written *1{,}234*."""
+    return re.sub(r"(?<=\d),\\!\s*(?=\d{3})", "{,}", text)
+
+
+def _unboxed(text: str) -> str:
+    """Return the contents of the only box of a text, or the text without a box. Raises `NotReadable`."""
+    starts = [match.end() for match in re.finditer(r"\\(?:boxed|fbox)\s*\{", text)]
+    if not starts:
+        return text
+    if len(starts) > 1:
+        raise NotReadable("there are several boxes")
+    depth = 1
+    for place in range(starts[0], len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if not depth:
+            return text[starts[0] : place]
+    raise NotReadable("the box is not closed")
+
+
+def _split_word(word: str, spaced: bool) -> list[Token]:
+    """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols."""
+    if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo") or word in GREEK:
+        return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]
+    if word in ("and", "or"):
+        return [Token("sign", ",", spaced)]
+    if len(word) > 3 or word.lower() in _PROSE:
+        raise NotReadable(f"{word!r} is no expression")
+    return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]

@@ -1,0 +1,58 @@
+"""`MathEqual`: the contract of primitives, and hostile expressions."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from karenina_math.math_equal import MathEqual
+from karenina_template.templates import Undecided
+from karenina_testing.contracts import PrimitiveContract
+
+
+class TestMathEqual(PrimitiveContract):
+    entry_point = "karenina_math:plugin"
+    primitive = MathEqual(domain="complex", ordered=False, tolerance=0.001, unreadable="wrong")
+    truths = ("3", r"\frac{1}{2}", "x^2-1", r"\{1, 2\}", "[0, 1)", "(1, 2)", "x = 3", "y = 2x + 3", r"\pm 2")
+    bad_truths = ("", None, "see above", r"\frac{1}{")
+    passes = ((r"\boxed{3}", "3"), ("0.5004", r"\frac{1}{2}"), ("2, 1", "1, 2"), ("(x-1)(x+1)", "x^2-1"))
+    fails = (("4", "3"), ("(2,1)", "(1,2)"), ("", "3"))
+    undecided = (("1/2x", r"\frac{x}{2}"), ("(10^9)!", "1"))
+    unreadable = (("see above", "3"), ("2 3", "5"), ("7 or", "7"))
+
+
+HOSTILE = [
+    "9^{9^{9^{9}}}",
+    "(((9^9)^9)^9)^9",
+    "10^{10^{10}}!",
+    "(" * 50_000 + ")" * 50_000,
+    "(" * 900 + "1" + ")" * 900,
+    "{" * 1_900,
+    "-" * 1_900 + "1",
+    "x^" * 900 + "x",
+    r"\sqrt" * 300 + "2",
+    r"\sin" * 400 + " x",
+    "1e999999999",
+    "((1000)!)!",
+    "1" * 1_999,
+    r"\sin(10^{5000})",
+    r"\binom{10^9}{10^8}",
+    "!" * 1_999,
+    "2" + "!" * 100,
+    "|" * 1_999,
+    "+".join(f"a_{{{number}}}" for number in range(200)),
+    r"\pm" * 600 + "1",
+    "(x+1)" * 390,
+    r"\begin{pmatrix}" + "&" * 1_900,
+    "0." + "1" * 900 + r"\overline{" + "3" * 900 + "}",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_expression_is_not_equal_and_soon_ends(text: str) -> None:
+    started = time.monotonic()
+    verdict = MathEqual().check(text, "7")
+    assert verdict is False or isinstance(verdict, Undecided)
+    assert time.monotonic() - started < 30
+    assert MathEqual().check("21/3", "7") is True

@@ -1,0 +1,76 @@
+"""The turns of a conversation on which traits are scored, and the traits whose turn did not take place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from karenina_core.data.rubrics import (
+    AgenticRubricTrait,
+    CallableRubricTrait,
+    LLMRubricTrait,
+    RegexRubricTrait,
+    RubricTrait,
+)
+from karenina_rubric.evaluators import TraitScore
+from karenina_toolkit.conversations import Conversation, TurnChoice
+
+
+@dataclass(slots=True)
+class TurnGroups:
+    """Traits by the part of a conversation that they are scored on.
+
+    `groups` contains the names of the traits to score. `settled` contains the scores of traits whose turn is missing,
+    and `left_out` why traits do not count, keyed by name.
+    """
+
+    groups: dict[TurnChoice, list[str]] = field(default_factory=dict)
+    settled: list[tuple[RubricTrait, TraitScore]] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, default: str) -> TurnGroups:
+    """Return the traits grouped by turn. A trait without a `turn` reads `default`, which is "all" or "last".
+
+    If all traits would be left out, they have errors instead, because nothing would be scored.
+    """
+    found = TurnGroups()
+    for trait in traits:
+        choice = TurnChoice.read(trait.extra, default)
+        if conversation.text_of(choice) is not None:
+            found.groups.setdefault(conversation.normalized(choice), []).append(trait.name)
+        elif choice.missing_is_wrong:
+            found.settled.append((trait, _lowest(trait, conversation.why_not(choice))))
+        elif conversation.is_left_out(choice):
+            found.left_out[trait.name] = conversation.why_not(choice)
+        else:
+            found.settled.append((trait, _unscored(trait, conversation.why_not(choice))))
+    if not found.groups and not found.settled:
+        found.settled = [(trait, _unscored(trait, found.left_out[trait.name])) for trait in traits]
+        found.left_out = {}
+    return found
+
+
+def _unscored(trait: RubricTrait, error: str) -> TraitScore:
+    """Return the outcome of a trait that cannot be scored."""
+    return TraitScore(trait.name, f"{trait.type}_trait_scores", error=error)
+
+
+def _lowest(trait: RubricTrait, why: str) -> TraitScore:
+    """Return the score that is worst for a trait, or an error if its kind has none."""
+    where, worst = f"{trait.type}_trait_scores", _worst_score(trait)
+    return TraitScore(trait.name, where, worst, None if worst is not None else f"{why}, and no score is the lowest")
+
+
+def _worst_score(trait: RubricTrait) -> Any:
+    """Return the score that is worst for a trait, or None if there is none."""
+    if trait.higher_is_better is None:
+        return None
+    if isinstance(trait, RegexRubricTrait):
+        return not trait.higher_is_better
+    if isinstance(trait, LLMRubricTrait | CallableRubricTrait | AgenticRubricTrait):
+        if trait.kind == "boolean":
+            return not trait.higher_is_better
+        return trait.min_score if trait.higher_is_better else trait.max_score
+    return None

@@ -1,0 +1,329 @@
+"""`Choice`, the primitive for one of several options, which a response names by its letter, its text or both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from string import ascii_uppercase
+from typing import Annotated, ClassVar, Final, Self
+from unicodedata import category, normalize
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from karenina_core.models.settings_models import AllowedInFiles
+from karenina_template.templates.primitives.base import ReadingPrimitive, Undecided, Unreadable
+from karenina_template.templates.primitives.values import text_of
+from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
+_LONGEST: Final = 2_000
+_LONGEST_OPTION: Final = 10_000
+_WRAPPED: Final = lazy_pattern(r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]*)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_SPACING: Final = lazy_pattern(r"\\[,;:! ()\[\]]|\\quad|</?[a-z_]{1,20}>")
+"""Spaces and brackets of LaTeX, and tags around an answer."""
+_ENDS: Final = " \t\n.,;:!?*_`'\"$"
+_LEAD: Final = lazy_pattern(
+    r"(?:(?:I|we)(?:\s(?:would|will|must)|'d|'ll)?\s(?:choose|pick|select|take|say|think|believe|go\s(?:with|for))\s(?:that\s)?)?"
+    r"(?:(?:the|my|so|thus|therefore|hence)\s+)*(?:(?:final|correct|right|best)\s+)*"
+    r"(?:(?:answer|ans|option|choice|letter|antwort|réponse|respuesta|risposta|resposta|odpowiedź|答案|it|that)\b\s*"
+    r"(?:(?:is|would be|must be|ist|est|es)\b|[:\uff1a]|是|=|'s)*)?[\s:.*_`-]*",
+    re.IGNORECASE,
+)
+"""What comes before the option itself: *The correct answer is*, *Option*, *Antwort:*."""
+_REFUSED: Final = lazy_pattern(
+    r"[\s,;(\u2014-]*\b(?:(?:and|but)\s)?"
+    r"(?:not(?!\s(?:correct|right|true|the)\b)|rather than|instead of|as opposed to|unlike)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A part at the end that refuses other options: *B, not A*."""
+_BUT: Final = lazy_pattern(r"\bnot\b.*?\bbut\b(?:\srather\b)?", re.IGNORECASE | re.DOTALL)
+_REASON: Final = lazy_pattern(
+    r"\W*(?:\Z|(?:because|since|as|is|was|seems|would|which|that|correct|final)\b)", re.IGNORECASE
+)
+_WRONG: Final = lazy_pattern(
+    r"\W*(?:is|was|seems|would be|must be)\s(?:\w+\s)?(?:wrong|false|incorrect|not)\b", re.IGNORECASE
+)
+_NEGATION: Final = lazy_pattern(r"\b(?:not|no|neither|nor|never|except|excluding|\w+n't)\b", re.IGNORECASE)
+_ARTICLE: Final = lazy_pattern(r"(?:the|an?(?!\s(?:and|or)\b)|both)\s+")
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ORDINAL: Final = lazy_pattern(
+    rf"(?:the\s)?(?:(?P<word>{'|'.join(_ORDINALS)}|last)|(?P<digits>[0-9]{{1,2}})(?:st|nd|rd|th))"
+    r"(?:\s(?:option|choice|one|answer|alternative)|(?<=\w)\s(?P<noun>\w+))?"
+    r"|(?:(?:option|choice|answer|number|no\.|nr\.)\s?|\#\s?)(?P<number>[0-9]{1,2})"
+)
+_JOINED: Final = lazy_pattern(r"\s*(?:[,/&+;]|\b(?:and/or|and|or|und|oder|et|ou|y|o)\b)\s*(?:\b(?:and|or)\b\s*)?")
+_ENGLISH: Final = frozenset(("a", "i", "o"))
+"""Letters that are also words."""
+
+
+def _with_letters(options: object) -> object:
+    """Return a list of texts as a mapping from the letters A, B, C ... and other values unchanged."""
+    if isinstance(options, list | tuple) and len(options) <= len(ascii_uppercase):
+        return dict(zip(ascii_uppercase, options, strict=False))
+    return options
+
+
+class Choice(ReadingPrimitive, defer_build=True):
+    """Passes if the value names the same option as the ground truth: *B*, *(b)*, *B. Lima*, *Lima*, *the second*.
+
+    Use it for a text field into which the judge copies the response's words. `LiteralMatch` is for a field whose type
+    lists the options, so that the judge chooses one itself.
+
+    - `options`: the texts of the options, keyed by letter (or another label), or a list of texts, which have the
+      letters A, B, C and so on.
+    - `unreadable`: whether a value that names no option counts as wrong ("wrong") or leaves the item undecided
+      ("not_judged", the default).
+
+    The ground truth is a label or a text. Case, Markdown, LaTeX, brackets, articles, accents and words around a text
+    are ignored. A text that is an option is that option, even if it contains other texts or letters (*Both A and B*). A
+    value that names several options fails, and so does a letter with another option's text (*B. Quito*). An option that
+    is refused (*B, not A*) is not counted.
+
+    The field is undecided if a value is the letter of one option and the text of another, or a letter with a text that
+    no option has (*B. Santiago*).
+    """
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    field_type: ClassVar[str | None] = "choice"
+    options: Annotated[Mapping[str, str], BeforeValidator(_with_letters), Field(min_length=2, max_length=100)]
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        """Return the primitive. Raises `ValueError` if an option has no label or text."""
+        if empty := [label for label, text in self.options.items() if not label.strip() or not text.strip()]:
+            raise ValueError(f"each option of a Choice needs a label and a text; option {empty[0]!r} does not")
+        if long := [label for label, text in self.options.items() if len(label) + len(text) > _LONGEST_OPTION]:
+            raise ValueError(f"option {long[0]!r:.20} of a Choice has more than {_LONGEST_OPTION:,} characters")
+        return self
+
+    def __hash__(self) -> int:
+        """Return a hash of the options, which are a mapping, and of the rule for unreadable values."""
+        return hash((frozenset(self.options.items()), self.unreadable))
+
+    def check_expected(self, expected: object) -> None:
+        """Raise `ValueError` unless the ground truth is the label or the text of an option."""
+        self._truth(expected)
+
+    def accept(self, expected: object) -> object:
+        """Return the label and the text of the right option."""
+        label = self._truth(expected)
+        return f"{label}. {self.options[label]}"
+
+    def mutate(self, expected: object) -> object:
+        """Return the label and the text of another option."""
+        label = self._truth(expected)
+        other = next(name for name in self.options if name != label)
+        return f"{other}. {self.options[other]}"
+
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        """Return whether the value names the right option only, or `Unreadable` if it names none."""
+        truth, text = self._truth(expected), text_of(extracted)
+        if text is None:
+            return False
+        named = self._reader().read(_clean(text)) if len(text) <= _LONGEST else frozenset()
+        if isinstance(named, Undecided):
+            return named
+        return named == {truth} if named else Unreadable(f"{text[:60]!r} names none of the options")
+
+    def _truth(self, expected: object) -> str:
+        """Return the label of the right option. Raises `ValueError` if there is no such option."""
+        text = _clean(text_of(expected) or "")
+        reader = self._reader()
+        labels = reader.by_label(text) or reader.by_text(text)
+        if len(labels) != 1:
+            raise self._wrong_truth(f"the label or text of one option ({', '.join(self.options)})", expected)
+        return next(iter(labels))
+
+    def _reader(self) -> _OptionReader:
+        """Return the reader of the options, which is shared by equal primitives."""
+        return _reader_of(tuple(self.options.items()))
+
+
+Named = frozenset[str] | Undecided
+"""The labels of the options that a text names, or why that cannot be decided."""
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+@lru_cache(maxsize=256)
+def _reader_of(options: tuple[tuple[str, str], ...]) -> _OptionReader:
+    """Return the reader of these options."""
+    return _OptionReader(dict(options))
+
+
+class _OptionReader:
+    """Finds the options that a text names."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = options
+        self._forms = [
+            (form, {label: form(text) for label, text in options.items()})
+            for form in (_bare, _in_lower_case, _without_accents, _without_article)
+        ]
+        plain = self._forms[2][1]
+        self._longest_first = sorted(plain.items(), key=lambda item: len(item[1]), reverse=True)
+
+    def read(self, text: str, levels: int = 4) -> Named:
+        """Return the labels of the options that `text` names. Readings of the whole text precede those of its parts.
+
+        `levels` limits how often words around an option are removed.
+        """
+        readings: tuple[Callable[[str], Named], ...] = (
+            self._whole, self._ordinal, self._label_and_option, partial(self._without_words, levels=levels),
+            self._text_and_label, self._several, self._label_and_words, self._mentions,
+        )  # fmt: skip
+        for reading in readings:
+            named = reading(text)
+            if isinstance(named, Undecided) or named:
+                return named
+        return _NONE
+
+    def by_label(self, text: str) -> frozenset[str]:
+        """Return the label that a text consists of, with or without brackets, as a set."""
+        bare = text.strip(_ENDS).strip("()[]{}<>").strip(_ENDS)
+        exact = [label for label in self.options if label == bare]
+        return frozenset(exact or [label for label in self.options if label.casefold() == bare.casefold()])
+
+    def by_text(self, text: str) -> frozenset[str]:
+        """Return the labels of the options with this text, compared as strictly as is needed to find one."""
+        for form, options in self._forms:
+            wanted = form(text)
+            if found := frozenset(label for label, option in options.items() if wanted and option == wanted):
+                return found
+        return _NONE
+
+    def _whole(self, text: str) -> Named:
+        """Return the option whose label or text is the whole text."""
+        labels, texts = self.by_label(text), self.by_text(text)
+        if len(labels | texts) > 1:
+            return Undecided(f"{text[:60]!r} is the label or text of several options")
+        return labels | texts
+
+    def _ordinal(self, text: str) -> Named:
+        """Return the option that a text such as *the second* counts."""
+        match = _ORDINAL.fullmatch(text.strip(_ENDS).casefold())
+        labels = list(self.options)
+        if match is None or (match["noun"] and any(match[0] in option.casefold() for option in self.options.values())):
+            return _NONE
+        if match["word"] == "last":
+            return frozenset(labels[-1:])
+        number = match["digits"] or match["number"]
+        if match["number"] in self.options:
+            return frozenset((match["number"],))
+        place = int(number) if number else _ORDINALS.index(match["word"]) + 1
+        return frozenset(labels[place - 1 : place]) if place else _NONE
+
+    def _label_and_option(self, text: str) -> Named:
+        """Return the options named by a label and a text after it, such as *B. Lima*."""
+        label, _, rest = self._split_label(text)
+        return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
+
+    def _without_words(self, text: str, levels: int) -> Named:
+        """Return the options named after words such as *The answer is*, or without what a text refuses (*B, not A*)."""
+        lead, instead = _LEAD.match(text), _BUT.search(text)
+        rests = [text[lead.end() :] if lead is not None else ""]
+        rests.append(text[instead.end() :] if instead is not None else _REFUSED.sub("", text))
+        for rest in rests:
+            named = self.read(rest, levels - 1) if levels and rest != text and rest.strip(_ENDS) else _NONE
+            if isinstance(named, Undecided) or named:
+                return named
+        return _NONE
+
+    def _text_and_label(self, text: str) -> Named:
+        """Return the options named by a text and a label after it, such as *Lima (B)*."""
+        match = re.fullmatch(
+            r"(?P<text>.+?)\s*(?:[(\[{<]\s*(?:(?:option|choice|letter|answer)\s)?(?P<inner>\w+)[.:]?\s*[)\]}>]"
+            r"|\s*[,:=\u2013\u2014-]\s*(?P<outer>\w+))[.\s]*",
+            text,
+            re.IGNORECASE | re.DOTALL,
+        )
+        if match is None:
+            return _NONE
+        label = self.by_label(match["inner"] or match["outer"])
+        if not label or self.by_label(match["text"]):
+            return _NONE
+        texts = self.by_text(match["text"]) or self._mentions(match["text"])
+        return label | texts if texts else _NONE
+
+    def _several(self, text: str) -> Named:
+        """Return the options named by letters or texts that are joined, such as *A and B*, *B/D* and *AB*."""
+        parts = [part for part in _JOINED.split(text) if part.strip(_ENDS)]
+        named = [self.by_label(part) or self.by_text(part) for part in parts]
+        if len(parts) > 1 and all(named):
+            return frozenset().union(*named)
+        bare = text.strip(_ENDS)
+        if (
+            1 < len(bare) <= len(self.options)
+            and sorted(set(bare)) == list(bare)
+            and all(c in self.options for c in bare)
+        ):
+            return frozenset(bare)
+        label = "|".join(sorted(map(re.escape, self.options), key=len, reverse=True))
+        joined = re.search(rf"\b(?:{label})\b(?:\s?(?:[,/&]|\band\b|\bor\b)\s?\b(?:{label})\b)+", text)
+        return frozenset(re.findall(rf"\b(?:{label})\b", joined[0])) if joined is not None else _NONE
+
+    def _label_and_words(self, text: str) -> Named:
+        """Return the options named by a label and a text with other words, such as *B. Lima, in Peru*."""
+        label, separator, rest = self._split_label(text)
+        if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
+            return _NONE
+        if _WRONG.match(rest):
+            return _NONE
+        if _REASON.match(rest):
+            return label
+        if texts := self._mentions(rest):
+            return label | texts
+        return Undecided(f"{text[:60]!r} is the label of an option with a text that no option has")
+
+    def _mentions(self, text: str) -> frozenset[str]:
+        """Return the options whose texts occur in a text, without those that are part of a longer one that does."""
+        left = _without_accents(text)
+        found: set[str] = set()
+        for label, wanted in self._longest_first:
+            pattern = rf"(?<!\w){re.escape(wanted)}(?!\w)"
+            if 0 < len(wanted) <= len(left) and (place := re.search(pattern, left)) is not None:
+                if _NEGATION.search(left, 0, place.start()):
+                    return _NONE
+                found.add(label)
+                left = re.sub(pattern, " \0 ", left)
+        return frozenset(found)
+
+    def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
+        """Return the label at the start of a text (a set that is empty if there is none), what follows it, and the
+        rest.
+        """
+        match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
+        if match is None:
+            return _NONE, "", ""
+        return self.by_label(match[1]), match[2], text[match.end() :]
+
+
+def _clean(text: str) -> str:
+    """Return the text folded, without LaTeX commands, tags and Markdown's bold around its parts."""
+    text = fold(text)
+    for _ in range(4):
+        text = _WRAPPED.sub(r" \1 ", text)
+    return " ".join(_SPACING.sub(" ", text).replace("**", "").replace("__", "").split()).strip()
+
+
+def _bare(text: str) -> str:
+    """Return the text without spaces and punctuation around it."""
+    return " ".join(fold(text).split()).strip(_ENDS)
+
+
+def _in_lower_case(text: str) -> str:
+    """Return the bare text in lower case."""
+    return _bare(text).casefold()
+
+
+def _without_accents(text: str) -> str:
+    """Return the bare text in lower case and without accents."""
+    decomposed = normalize("NFD", _in_lower_case(text))
+    return normalize("NFC", "".join(character for character in decomposed if category(character) != "Mn"))
+
+
+def _without_article(text: str) -> str:
+    """Return the bare text in lower case, without accents and without an article at its start."""
+    plain = _without_accents(text)
+    article = _ARTICLE.match(plain)
+    return plain[article.end() :] if article is not None else plain

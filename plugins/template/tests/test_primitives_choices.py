@@ -1,0 +1,103 @@
+"""`Choice`: the tables of cases (`stranger.jsonl` by an author who had seen only the design), and the contract."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from karenina_template.templates import Choice, Undecided
+from karenina_testing.contracts import PrimitiveContract
+
+CASES = [
+    (f"{file.stem}:{number}", json.loads(line))
+    for file in sorted((Path(__file__).parent / "cases" / "choice").glob("*.jsonl"))
+    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
+]
+CAPITALS = {"A": "Quito", "B": "Lima", "C": "Bogotá", "D": "La Paz"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=place) for place, case in CASES])
+def test_a_case_has_its_verdict(case: dict[str, Any]) -> None:
+    rule = Choice.model_validate({"options": case["options"], **case["rule"]})
+    rule.check_expected(case["truth"])
+    verdict = rule.check_extracted(case["value"], case["truth"], case["response"])
+
+    assert ("undecided" if isinstance(verdict, Undecided) else verdict) == case["expected"], (case["why"], verdict)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("I would choose B.", "I'd go with option B", "Answer - B", "ans: B", "<answer>B</answer>", r"\(B\)", "B ✓"),
+        *("It's not A but B", "second: Lima", "b-Lima", "B is correct", "I think it is Lima"),
+    ],
+)
+def test_words_around_an_option_do_not_matter(value: str) -> None:
+    assert Choice(options=CAPITALS).check(value, "B") is True
+
+
+@pytest.mark.parametrize("value", ["B is wrong", "B is not correct", "neither Lima nor Quito", "no idea", "2"])
+def test_a_value_that_chooses_nothing_is_undecided(value: str) -> None:
+    assert isinstance(Choice(options=CAPITALS).check(value, "B"), Undecided)
+
+
+def test_a_list_of_options_has_letters() -> None:
+    rule = Choice(options=["Quito", "Lima"])
+
+    assert rule == Choice(options={"A": "Quito", "B": "Lima"})
+    assert rule.check("B. Lima", "Lima") is True
+
+
+def test_texts_that_differ_in_case_are_distinct() -> None:
+    rule = Choice(options={"A": "5 mM", "B": "5 mm", "C": "5 M"})
+
+    assert rule.check("5 mM", "A") is True
+    assert rule.check("5 mm", "A") is False
+    assert isinstance(rule.check("5 MM", "A"), Undecided)
+
+
+class TestChoice(PrimitiveContract):
+    entry_point = "karenina_template:plugin"
+    primitive = Choice(options=CAPITALS, unreadable="wrong")
+    truths = ("B", "lima", "D")
+    bad_truths = (None, "E", "Santiago", 2, ["B"])
+    passes = (("(b)", "B"), ("Lima", "B"), ("the last", "D"))
+    fails = (("A", "B"), ("B. Quito", "B"), ("A or B", "B"))
+    undecided = (("B. Santiago", "B"),)
+    unreadable = (("Santiago", "B"), ("hard to say", "B"))
+
+
+@pytest.mark.parametrize("options", [{"A": "Quito"}, {"A": "Quito", "B": " "}, ["Quito", ""], [], "Quito"])
+def test_options_without_a_choice_are_refused(options: Any) -> None:
+    with pytest.raises(ValidationError):
+        Choice(options=options)
+
+
+texts = st.text("AaBb1x .(),$\\{}é-", min_size=1).filter(str.strip)
+
+
+@given(st.lists(texts, min_size=2, max_size=5), st.text())
+def test_any_text_has_a_verdict(options: list[str], value: str) -> None:
+    verdict = Choice(options=options).check(value, "A")
+
+    assert verdict in (True, False) or isinstance(verdict, Undecided)
+
+
+@given(
+    st.lists(
+        st.text("abcdefgh ", min_size=2).filter(str.strip),
+        min_size=2,
+        max_size=5,
+        unique_by=lambda text: "".join(text.split()),
+    )
+)
+def test_a_letter_with_its_text_is_never_wrong(options: list[str]) -> None:
+    rule = Choice(options=options)
+    for letter, text in rule.options.items():
+        assert rule.check(f"{letter}. {text}", letter) is not False

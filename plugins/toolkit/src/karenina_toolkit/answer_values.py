@@ -1,0 +1,185 @@
+"""The known values of an answer, which every stage that produces answers offers: its length, cost, steps and tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.data.sections import SECONDS_DIGITS, KnownValue
+from karenina_core.models.ports import Message
+from karenina_toolkit import traces
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.models.ports import CallNotes, ToolCall, Usage
+    from karenina_core.stages.context import VerificationContext
+
+ANSWER_VALUES: Final[Mapping[str, object]] = {
+    "answer.text": str,
+    "answer.words": int,
+    "answer.output_tokens": int,
+    "answer.seconds": float,
+    "answer.cost": float,
+    "trace.steps": int,
+    "trace.tools": list[str],
+    "trace.raw_tools": list[str],
+    "trace.failed_tools": list[str],
+    "trace.arguments.*": list,
+}
+"""The names and types of the values, for `Stage.offers`."""
+
+_PICODOLLARS: Final = 10**12
+_ARGUMENTS: Final = "trace.arguments."
+_NOT_IN_RESULTS: Final = "the stored result does not contain it"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """What is known about an answer.
+
+    `text` is None if the conversation does not end in an answer. `trace` is empty for an answer that is not a
+    conversation. If `output_tokens`, `seconds` or `cost` (in dollars) are strings, they are not known for this reason.
+    """
+
+    text: str | None
+    trace: Sequence[Message]
+    output_tokens: int | str
+    seconds: float | str
+    cost: float | str
+
+    def value(self, name: str) -> KnownValue | None:
+        """Return the value called `name`, or None if it is none of `ANSWER_VALUES`."""
+        if name.startswith(_ARGUMENTS):
+            return KnownValue(value=find_arguments(self.trace, name.removeprefix(_ARGUMENTS)))
+        match name:
+            case "answer.text" | "answer.words" if self.text is None:
+                why = "the conversation does not end with an assistant message that has text"
+                return KnownValue(why=why, counts="wrong")
+            case "answer.text":
+                return KnownValue(value=self.text)
+            case "answer.words":
+                return KnownValue(value=len((self.text or "").split()))
+            case "answer.output_tokens":
+                return _value_or_reason(self.output_tokens)
+            case "answer.seconds":
+                return _value_or_reason(self.seconds)
+            case "answer.cost":
+                return _value_or_reason(self.cost)
+            case "trace.steps":
+                return KnownValue(value=sum(message.role == "assistant" for message in self.trace) or 1)
+            case "trace.tools":
+                return KnownValue(value=[plain_tool_name(call.name) for call in _calls(self.trace)])
+            case "trace.raw_tools":
+                return KnownValue(value=[call.name for call in _calls(self.trace)])
+            case "trace.failed_tools":
+                failed = (message for message in self.trace if message.role == "tool" and message.is_error)
+                return KnownValue(value=[plain_tool_name(message.tool_name or "") for message in failed])
+        return None
+
+
+def offer_answer_values(context: VerificationContext, usage: Usage, notes: CallNotes | None) -> None:
+    """Offer those values of the answer that the question's template compares.
+
+    The calling stage must have set RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE, must declare ANSWER_CLASS as
+    optional, and must have `ANSWER_VALUES` among its `offers`. `usage` and `notes` are those of the calls that produced
+    the answer.
+    """
+    bound = context.find_artifact(Keys.ANSWER_CLASS)
+    if bound is None or not bound.sources:
+        return
+    model, recorded = context.answering_model, context.answer_is_recorded()
+    trace: list[Message] = context.get_artifact(Keys.TRACE_MESSAGES)
+    counted = "the recording contains" if recorded else f"the server of {model.id!r} counted"
+    facts = AnswerFacts(
+        context.get_artifact(Keys.FINAL_AI_MESSAGE),
+        trace,
+        usage.output_tokens or f"{counted} no output tokens",
+        "recordings do not state how long an answer took" if recorded else _seconds(notes),
+        "recordings do not state what an answer cost" if recorded else _cost(model.id, notes),
+    )
+    for name in dict.fromkeys(bound.sources.values()):
+        known = facts.value(name)
+        if known is not None:
+            context.offer_value(name, known.value, why=known.why, counts=known.counts)
+
+
+def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[str, KnownValue]:
+    """Return the known values called `names`: those that the result contains, and those that follow from its answer."""
+    template = result.template
+    trace = [Message.from_dict(message) for message in template.trace_messages]
+    generated = (template.usage_metadata or {}).get("answer_generation", {})
+    facts = AnswerFacts(
+        traces.final_ai_message(trace) if trace else template.raw_llm_response,
+        trace,
+        generated.get("output_tokens") or _NOT_IN_RESULTS,
+        _NOT_IN_RESULTS,
+        _NOT_IN_RESULTS,
+    )
+    stored = template.known_values or {}
+    found = {name: stored.get(name) or facts.value(name) for name in names}
+    return {name: known for name, known in found.items() if known is not None}
+
+
+def _value_or_reason(value: float | str) -> KnownValue:
+    """Return a number as a known value, or the reason why it is not known."""
+    return KnownValue(why=value) if isinstance(value, str) else KnownValue(value=value)
+
+
+def _seconds(notes: CallNotes | None) -> float | str:
+    """Return the seconds that the successful requests took, without waiting, or why they are not known."""
+    if notes is None or not notes.answered:
+        return "the journal does not state how long the answer took, because an older version wrote it"
+    return round(notes.answered, SECONDS_DIGITS)
+
+
+def _cost(id: str, notes: CallNotes | None) -> float | str:
+    """Return the cost of the answer's calls in dollars, at the prices of the run that made them, or why it is not
+    known.
+    """
+    if notes is None or notes.cost is None:
+        return (
+            f"when {id!r} answered, its price was unknown or its server counted no tokens; set prices.{id} = "
+            "{input = ..., output = ...} in the configuration, in US dollars per million tokens, and answer again with "
+            "a new journal"
+        )
+    return notes.cost / _PICODOLLARS
+
+
+def _calls(trace: Sequence[Message]) -> list[ToolCall]:
+    """Return all tool calls in a trace, in order."""
+    return [call for message in trace for call in message.tool_calls]
+
+
+def plain_tool_name(name: str) -> str:
+    """Return a tool's name without the prefix `mcp__SERVER__`, which some agents add to the tools of MCP servers."""
+    parts = name.split("__", 2)
+    return parts[2] if len(parts) == 3 and parts[0] == "mcp" and parts[2] else name
+
+
+def find_arguments(trace: Sequence[Message], path: str) -> list[Any]:
+    """Return the value at `NAME.PATH` in the arguments of each call of the tool `NAME`, in order.
+
+    PATH consists of keys and of positions in lists, separated by dots. Without PATH, the values are all arguments of
+    each call. A call without a value at PATH has None. `NAME` is the tool's name with or without `mcp__SERVER__`, and
+    may contain dots.
+    """
+    values = []
+    for call in _calls(trace):
+        names = [name for name in (call.name, plain_tool_name(call.name)) if f"{path}.".startswith(f"{name}.")]
+        if names:
+            value: Any = dict(call.arguments)
+            for step in filter(None, path[len(names[0]) + 1 :].split(".")):
+                value = _at(value, step)
+            values.append(value)
+    return values
+
+
+def _at(value: Any, step: str) -> Any:
+    """Return the entry of a dictionary or list at `step`, or None if it has no such entry."""
+    if isinstance(value, Mapping):
+        return value.get(step)
+    if isinstance(value, list | tuple) and step.isascii() and step.isdecimal():
+        return value[int(step)] if int(step) < len(value) else None
+    return None

@@ -1,0 +1,1 @@
+"""What stages that get answers from the model under test share: few-shot examples, the call, and what is recorded."""

@@ -1,0 +1,207 @@
+"""One turn of the model under test: the messages that are sent, the call, and what is recorded of the reply.
+
+`GenerateAnswer` takes one turn for a question, and `Converse` of karenina-conversation one for each message of the
+user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.data.outcome import Outcome
+from karenina_core.models.ports import (
+    NO_USAGE,
+    AgentOptions,
+    AgentReply,
+    ErrorCategory,
+    FinishReason,
+    LLMReply,
+    Message,
+    PortError,
+    Usage,
+)
+from karenina_core.models.prompts import PromptTask
+from karenina_toolkit import traces
+from karenina_toolkit.answer_values import offer_answer_values
+from karenina_toolkit.answers.few_shot import examples_for, few_shot_settings, to_turns
+from karenina_toolkit.structured.reply_checks import ends_empty
+from karenina_toolkit.traces.reasoning import has_content
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from karenina_core.artifacts.artifact import AnyKey
+    from karenina_core.stages.context import VerificationContext
+
+GENERATION: Final = PromptTask("generation", "")
+"""The prompt besides the question: the model's system prompt, and the user's `prompt_config`."""
+
+FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
+"""The prompt with few-shot examples before the question. The examples contain the truths of other questions."""
+
+ANSWER_KEYS: Final[frozenset[AnyKey]] = frozenset(
+    {
+        Keys.RAW_LLM_RESPONSE,
+        Keys.TRACE_MESSAGES,
+        Keys.FINAL_AI_MESSAGE,
+        Keys.RECURSION_LIMIT_REACHED,
+        Keys.RESPONSE_TRUNCATED,
+        Keys.RESPONSE_REFUSED,
+        Keys.ANSWERING_MCP_SERVERS,
+        Keys.AGENT_METRICS,
+    }
+)
+"""The artifacts of an answer."""
+
+_STOPPED: Final = ("length", "content_filter")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTurn:
+    """What the model said in one turn.
+
+    `trace` contains its messages and those of its tools; a plain answer is one message. `is_plain` states whether the
+    turn was requested without an agent port, and `error` why the call failed or the answer cannot be used.
+    """
+
+    trace: tuple[Message, ...]
+    finish_reason: FinishReason = "stop"
+    limit_reached: bool = False
+    is_plain: bool = False
+    error: PortError | None = None
+    usage: Usage = NO_USAGE
+
+    @property
+    def final(self) -> str | None:
+        """The text of the last message, or None if the turn does not end in an answer.
+
+        It is empty if the provider's content filter removed the text.
+        """
+        if self.is_plain:
+            return self.trace[0].content if self.trace else None
+        last = traces.final_ai_message(self.trace)
+        if last is None and self.finish_reason == "content_filter" and self.trace:
+            end = self.trace[-1]
+            return end.content if end.role == "assistant" and not end.tool_calls else None
+        return last
+
+
+def first_messages(context: VerificationContext) -> list[Message]:
+    """Return the messages with which an answer begins: instructions, few-shot examples, and the question."""
+    few_shot = few_shot_settings(context.config)
+    examples = examples_for(context.question, few_shot) if few_shot is not None else []
+    task = FEW_SHOT_GENERATION if examples else GENERATION
+    *system, question = context.prompt(task, context.question.question, context.answering_model)
+    return [*system, *to_turns(examples), question]
+
+
+async def take_turn(
+    context: VerificationContext, messages: Sequence[Message], session: Path | None = None
+) -> ModelTurn:
+    """Send `messages` to the model under test, and return its turn.
+
+    Models with MCP servers, agents and recorded conversations use the agent port. With `strip_reasoning`, reasoning in
+    front of an answer is separated. `session` names the tools that the turns of a conversation share.
+
+    If the call fails or the answer is empty, the turn has an `error`, and what the model did before. An empty answer is
+    no error if the provider stopped it, or if an agent has a workspace, which may contain the answer, or MCP servers,
+    because slot 4 checks the trace.
+    """
+    model = context.answering_model
+    if not context.answers_through_agent():
+        try:
+            return _plain_turn(context, await context.llm(model).invoke(messages))
+        except PortError as error:
+            return ModelTurn((), is_plain=True, error=error)
+    folder = context.find_artifact(Keys.WORKSPACE_PATH)
+    options = AgentOptions(
+        model.agent_max_turns,
+        model.agent_timeout,
+        folder,
+        timeout_setting=f"agent_timeout of the model {model.id!r}",
+        session=session if folder is None else None,
+    )
+    try:
+        reply = await context.agent(model).run(messages, options)
+    except PortError as error:
+        return ModelTurn((), error=error) if error.partial is None else _agent_turn(context, error.partial, error)
+    is_empty = folder is None and not model.mcp_urls_dict and _has_no_answer(reply)
+    why = _explain_empty(context, reply)
+    return _agent_turn(context, reply, PortError(why, category=ErrorCategory.EMPTY) if is_empty else None)
+
+
+def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
+    """Return the turn for a plain reply. With `strip_reasoning`, its reasoning is separated."""
+    text, reasoning = reply.text, reply.reasoning
+    if context.setting("strip_reasoning"):
+        thought, text = traces.split_reasoning(text, cut_off=reply.finish_reason == "length")
+        reasoning = "\n\n".join(filter(None, (reasoning, thought)))
+    error = None
+    if reply.finish_reason not in _STOPPED and not has_content(reply.text):
+        where = context.answering_model.display_string
+        error = PortError(f"the answer from {where} is empty", category=ErrorCategory.EMPTY)
+    message = Message("assistant", text, reasoning=reasoning or None, notes=tuple(reply.notes))
+    return ModelTurn((message,), reply.finish_reason, is_plain=True, error=error, usage=reply.usage)
+
+
+def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortError | None) -> ModelTurn:
+    """Return the turn for an agent's run. With `strip_reasoning`, its reasoning is separated."""
+    trace: Sequence[Message] = reply.trace
+    if context.setting("strip_reasoning"):
+        trace = traces.separate_reasoning(trace, cut_off=reply.finish_reason == "length")
+    return ModelTurn(tuple(trace), reply.finish_reason, reply.limit_reached, error=error, usage=reply.usage)
+
+
+def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[str] = ()) -> None:
+    """Set the artifacts and result fields for an answer: the turns, with what the user `said` after each but the last.
+
+    A single plain answer is stored unchanged; anything else is a trace. If the last turn has an error, what was said
+    before is stored, and the error is raised. If the provider stopped the answer and no abstention check follows, the
+    item is vetoed.
+    """
+    last = turns[-1]
+    servers = context.answering_model.mcp_urls_dict
+    context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(servers) if servers else None)
+    trace = list(turns[0].trace)
+    for text, turn in zip(said, turns[1:], strict=True):
+        trace += [Message.user(text), *turn.trace]
+    if trace or last.error is None:
+        _record_trace(context, turns, trace)
+    if last.error is not None:
+        raise last.error
+    offer_answer_values(context, sum((turn.usage for turn in turns), NO_USAGE), context.call_info.notes)
+    if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
+        context.veto("the provider stopped the answer", Outcome.ABSTAINED)
+
+
+def _record_trace(context: VerificationContext, turns: Sequence[ModelTurn], trace: list[Message]) -> None:
+    """Set the artifacts and result fields for what the model said."""
+    last, is_plain = turns[-1], len(turns) == 1 and turns[0].is_plain
+    if is_plain and trace[0].reasoning:
+        context.set_result_field("reasoning", trace[0].reasoning)
+    notes = [note for message in trace for note in message.notes]
+    if notes:
+        context.set_result_field("notes", notes)
+    context.set_artifact(Keys.RAW_LLM_RESPONSE, trace[0].content if is_plain else traces.render_trace(trace))
+    context.set_artifact(Keys.TRACE_MESSAGES, [] if is_plain else trace)
+    context.set_artifact(Keys.FINAL_AI_MESSAGE, last.final)
+    context.set_artifact(Keys.RECURSION_LIMIT_REACHED, any(turn.limit_reached for turn in turns))
+    context.set_artifact(Keys.RESPONSE_TRUNCATED, any(turn.finish_reason == "length" for turn in turns))
+    context.set_artifact(Keys.RESPONSE_REFUSED, last.finish_reason == "content_filter")
+    plain = all(turn.is_plain for turn in turns)
+    context.set_artifact(Keys.AGENT_METRICS, None if plain else dict(traces.measure_trace(trace)))
+
+
+def _has_no_answer(reply: AgentReply) -> bool:
+    """Return whether an agent finished without an answer although nothing stopped it."""
+    stopped = reply.limit_reached or reply.finish_reason in _STOPPED
+    return not stopped and ends_empty(reply.trace)
+
+
+def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
+    """Return why an agent's answer is empty: the notes in its last message or, without notes, that it is empty."""
+    notes = reply.trace[-1].notes if reply.trace else ()
+    return "; ".join(notes) or f"the answer from {context.answering_model.display_string} is empty"

@@ -1,0 +1,234 @@
+"""Conversations of several turns, as stages pass them on: `CONVERSATION`, and which turn a field or trait reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_core.models.ports import Message
+from karenina_toolkit import traces
+from karenina_toolkit.fences import fence
+
+OWNER: Final = "karenina-conversation"
+"""The distribution whose result field `conversation` describes the turns."""
+
+EndReason = Literal["script", "goal", "gave_up", "end", "limit"]
+"""Why a conversation ended: the script was over, the user reached the goal or gave up, an `end` held, or it became too
+long (`max_turns`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationTurn:
+    """A message of the user and the model's reply.
+
+    `number` counts all messages of a script, left out or not, from 1 (the question); `id` is a name for it. `said` is
+    the message, or None for a turn that did not take place: because of a `when` or `end` (`left_out`), or because the
+    conversation broke off. `trace` contains the messages of the model and its tools, and `final` the text of the last
+    of them, if it is an answer.
+    """
+
+    number: int
+    id: str | None = None
+    said: str | None = None
+    trace: tuple[Message, ...] = ()
+    final: str | None = None
+    left_out: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the assistant in this turn, without tool calls and results."""
+        said = [message.content for message in self.trace if message.role == "assistant" and message.content]
+        return "\n\n".join(said)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnChoice:
+    """Which turn a field or trait reads: a number, an id, "last" or "all".
+
+    With `only`, a judge does not see the turns before it. `missing_is_wrong` states how a turn that did not take place
+    counts.
+    """
+
+    turn: int | str = "last"
+    only: bool = False
+    missing_is_wrong: bool = False
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any], default: str = "last") -> TurnChoice:
+        """Return the choice in the options of a field or trait (`turn` and `missing_turn`)."""
+        turn = options.get("turn")
+        only = turn.get("only") if isinstance(turn, Mapping) else None
+        return cls(only or turn or default, only is not None, options.get("missing_turn") == "wrong")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the choice is the last turn, together with the turns before it."""
+        return self.turn == "last" and not self.only
+
+    def __str__(self) -> str:
+        return f"turn {self.turn}" if isinstance(self.turn, int) else f"turn {self.turn!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """What a judge or program reads of a conversation.
+
+    `question` is the user's message, with the turns before it as context; `response` is the assistant's text. `trace`
+    contains the messages of an agent, or none for a plain answer, and `final` is the text of the answer.
+    """
+
+    question: str
+    response: str
+    trace: list[Message]
+    final: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The turns of a conversation in order, with those that did not take place, and why it `ended`."""
+
+    turns: tuple[ConversationTurn, ...]
+    ended: EndReason = "script"
+
+    @property
+    def taken(self) -> tuple[ConversationTurn, ...]:
+        """The turns that took place."""
+        return tuple(turn for turn in self.turns if turn.said is not None)
+
+    def find(self, turn: int | str) -> ConversationTurn | None:
+        """Return the turn with a number or id, or the last that took place for "last", or None if there is none."""
+        if turn == "last":
+            return self.taken[-1]
+        return next((one for one in self.turns if turn in (one.number, one.id)), None)
+
+    def text_of(self, choice: TurnChoice) -> str | None:
+        """Return the assistant's text in the chosen turn, or in all turns, or None if the turn did not take place."""
+        if choice.turn == "all":
+            return "\n\n".join(filter(None, (turn.text for turn in self.taken)))
+        turn = self.find(choice.turn)
+        return None if turn is None or turn.said is None else turn.text
+
+    def why_not(self, choice: TurnChoice) -> str:
+        """Return why the chosen turn did not take place, for messages."""
+        turn = self.find(choice.turn)
+        if turn is not None and turn.left_out:
+            return f"{choice} was left out because of its condition, or of an `end`"
+        return f"{choice} is missing because the conversation ended before it ({self.ended})"
+
+    def is_left_out(self, choice: TurnChoice) -> bool:
+        """Return whether a `when` or `end` left out the chosen turn, so that it does not count."""
+        turn = self.find(choice.turn)
+        return turn is not None and turn.left_out
+
+    def normalized(self, choice: TurnChoice) -> TurnChoice:
+        """Return the choice with the number of its turn, so that choices that show a judge the same are equal."""
+        one = len(self.taken) == 1
+        turn = None if choice.turn == "all" and not one else self.find("last" if one else choice.turn)
+        if turn is None:
+            return TurnChoice(choice.turn)
+        return TurnChoice(turn.number, choice.only and turn.number > 1)
+
+    def view(self, choice: TurnChoice) -> TurnView:
+        """Return what is read for a choice whose turn took place."""
+        first = self.taken[0]
+        if choice.turn == "all":
+            trace = [*first.trace]
+            for turn in self.taken[1:]:
+                trace += [Message.user(turn.said or ""), *turn.trace]
+            said = _as_messages(self.taken)[1:]
+            return TurnView(first.said or "", self.text_of(choice) or "", trace, traces.render_trace(said))
+        chosen = self.find(choice.turn)
+        assert chosen is not None
+        assert chosen.said is not None
+        before = [] if choice.only else [turn for turn in self.taken if turn.number < chosen.number]
+        plain = len(chosen.trace) == 1 and not chosen.trace[0].tool_calls
+        question = with_context(chosen.said, _as_messages(before))
+        return TurnView(question, chosen.text, [] if plain else [*chosen.trace], chosen.final)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result field: why the conversation ended, and the number, id and state of each turn."""
+        return {"ended": self.ended, "turns": [_describe(turn) for turn in self.turns]}
+
+
+def script_entries(turns: object) -> object:
+    """Return the entries of a question's `turns`, of which a table's cell contains the JSON, or a single message."""
+    if not isinstance(turns, str):
+        return turns
+    try:
+        entries = json.loads(turns)
+    except ValueError:
+        return [turns] if turns.strip() else []
+    return entries if isinstance(entries, list) else [turns]
+
+
+def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
+    """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it.
+
+    Several messages of the user in a row are one.
+    """
+    said: str | None = None
+    part: list[Message] = []
+    for message in trace:
+        if message.role != "user":
+            part.append(message)
+        elif part:
+            yield said, tuple(part)
+            said, part = message.content, []
+        else:
+            said = message.content if said is None else f"{said}\n\n{message.content}"
+    yield said, tuple(part)
+
+
+def read_conversation(
+    question: str, trace: Sequence[Mapping[str, Any]], extensions: Mapping[str, Mapping[str, Any]]
+) -> Conversation | None:
+    """Return the conversation in a result, given the question's text, or None if the answer has only one turn.
+
+    `trace` and `extensions` are the result's `trace_messages` and `extensions`.
+    """
+    described = extensions.get(OWNER, {}).get("conversation")
+    if not described:
+        return None
+    parts = list(split_at_user([Message.from_dict(message) for message in trace]))
+    turns = []
+    for entry in described["turns"]:
+        turn = ConversationTurn(entry["turn"], entry.get("id"), left_out=entry["state"] == "left_out")
+        if entry["state"] == "taken" and parts:
+            said, messages = parts.pop(0)
+            final = traces.final_ai_message(messages)
+            turn = replace(turn, said=question if said is None else said, trace=messages, final=final)
+        turns.append(turn)
+    return Conversation(tuple(turns), described["ended"])
+
+
+def with_context(message: str, before: Sequence[Message]) -> str:
+    """Return the user's message for a judge, followed by the earlier messages of the conversation, marked as context.
+
+    Without earlier messages, it is returned unchanged.
+    """
+    if not before:
+        return message
+    earlier = fence(traces.render_trace(before), "context")
+    return f"{message}\n\nThe conversation before this message, which is context and not the response:\n{earlier}"
+
+
+def _as_messages(turns: Sequence[ConversationTurn]) -> list[Message]:
+    """Return the messages of the user and the model's answers, without its tools."""
+    pairs = [
+        (Message.user(turn.said or ""), Message.assistant(turn.text if turn.final is None else turn.final))
+        for turn in turns
+    ]
+    return [message for pair in pairs for message in pair]
+
+
+def _describe(turn: ConversationTurn) -> dict[str, Any]:
+    """Return a turn's number, id and state; what was said is in the trace."""
+    state = "taken" if turn.said is not None else "left_out" if turn.left_out else "missing"
+    return {"turn": turn.number, **({"id": turn.id} if turn.id else {}), "state": state}
+
+
+CONVERSATION: Final = ArtifactKey("conversation", Conversation)
+"""The conversation of an answer, from `Converse` of karenina-conversation. Questions with one turn have none."""

@@ -1,0 +1,79 @@
+"""The known values that stages offer to fields of templates: their names, types and distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from karenina_core.catalog import read_catalog
+from karenina_core.plugins import active_plugins
+from karenina_core.stages.stage import registered_stages
+
+if TYPE_CHECKING:
+    from karenina_core.data.sections import KnownValue, VerificationResultTemplate
+    from karenina_core.plugins import Plugins
+    from karenina_core.stages.stage import RegisteredStage
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedValue:
+    """A known value, or all known values whose names match a pattern such as `checks.*.output`.
+
+    `kind` is the type of the value as it is written in a template, such as `list[str]`; `object` means any type.
+    `stages` contains the stages that offer it. It is empty if the distribution is not installed.
+    """
+
+    name: str
+    kind: str
+    distribution: str
+    stages: tuple[str, ...] = ()
+
+
+def type_name(kind: object) -> str:
+    """Return a type as it is written in a template, such as `int` or `list[str]`."""
+    return kind.__name__ if isinstance(kind, type) else str(kind)
+
+
+def offered_values(plugins: Plugins) -> list[OfferedValue]:
+    """Return the known values that installed stages offer, sorted by name.
+
+    Of several stages that offer a value, those that others replace (`fallback`) come first.
+    """
+    by_name: dict[str, list[RegisteredStage]] = {}
+    for registered in sorted(registered_stages(plugins), key=lambda offering: not offering.stage.fallback):
+        for name in registered.stage.offers:
+            by_name.setdefault(name, []).append(registered)
+    return [
+        OfferedValue(
+            name,
+            type_name(offering[0].stage.offers[name]),
+            offering[0].distribution,
+            tuple(registered.stage.name for registered in offering),
+        )
+        for name, offering in sorted(by_name.items())
+    ]
+
+
+def find_offer(name: str) -> OfferedValue | None:
+    """Return the offer of the known value with this name, or None if no installed plugin or plugin of this project
+    offers it.
+
+    If several names match, the longest is used, because it is the most specific.
+    """
+    catalog: Mapping[str, tuple[str, str]] = read_catalog()["known_values"]
+    shipped = (OfferedValue(pattern, kind, owner) for pattern, (owner, kind) in catalog.items())
+    return _most_specific(name, shipped) or _most_specific(name, offered_values(active_plugins()))
+
+
+def known_fields(template: VerificationResultTemplate) -> dict[str, tuple[str, KnownValue]]:
+    """Return the fields of a result that known values fill, each with the name of its value and the value."""
+    values = template.known_values or {}
+    return {field: (name, known) for name, known in values.items() for field in known.fields}
+
+
+def _most_specific(name: str, offers: Iterable[OfferedValue]) -> OfferedValue | None:
+    """Return the offer with the longest name that matches, or None if none matches."""
+    fitting = [offer for offer in offers if fnmatchcase(name, offer.name)]
+    return max(fitting, key=lambda offer: len(offer.name), default=None)

@@ -1,0 +1,79 @@
+"""Turns of conversations: which are found, what is read of them, and how they come back from results."""
+
+from __future__ import annotations
+
+import pytest
+
+from karenina_core.models.ports import Message, ToolCall
+from karenina_toolkit.conversations import Conversation, ConversationTurn, TurnChoice, read_conversation, split_at_user
+from karenina_toolkit.turn_context import merge
+
+CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
+FIRST = ConversationTurn(1, said="Which gene?", trace=(Message.assistant("BCL2."),), final="BCL2.")
+SECOND = ConversationTurn(
+    2,
+    "sure",
+    "Are you sure?",
+    (Message.assistant("Let me look.", [CALL]), Message.tool("BCL2", CALL), Message.assistant("Yes.")),
+    "Yes.",
+)
+THIRD = ConversationTurn(3, "why", left_out=True)
+TALK = Conversation((FIRST, SECOND, THIRD))
+
+
+@pytest.mark.parametrize(
+    ("turn", "text"),
+    [(1, "BCL2."), (2, "Let me look.\n\nYes."), ("sure", "Let me look.\n\nYes."), ("last", "Let me look.\n\nYes."),
+     ("all", "BCL2.\n\nLet me look.\n\nYes."), (3, None), (4, None)],
+)  # fmt: skip
+def test_a_program_reads_the_assistant_and_no_tools(turn: int | str, text: str | None) -> None:
+    assert TALK.text_of(TurnChoice(turn)) == text
+
+
+def test_choices_that_show_the_same_are_equal() -> None:
+    choices = [TurnChoice(2), TurnChoice("sure"), TurnChoice("last")]
+
+    assert len({TALK.normalized(choice) for choice in choices}) == 1
+    assert TALK.normalized(TurnChoice(1, only=True)) == TALK.normalized(TurnChoice(1))
+    assert TALK.normalized(TurnChoice(2, only=True)) != TALK.normalized(TurnChoice(2))
+
+
+def test_the_turns_before_a_message_are_fenced_as_context() -> None:
+    question = TALK.view(TurnChoice(2)).question
+
+    assert question.startswith("Are you sure?\n\n")
+    assert "<context " in question
+    assert "| BCL2." in question
+    assert TALK.view(TurnChoice(2, only=True)).question == "Are you sure?"
+
+
+def test_a_conversation_comes_back_from_a_result() -> None:
+    trace = [*FIRST.trace, Message.user("Are you sure?"), *SECOND.trace]
+    extensions = {"karenina-conversation": {"conversation": TALK.to_json()}}
+
+    assert read_conversation("Which gene?", [message.to_dict() for message in trace], extensions) == TALK
+    assert read_conversation("Which gene?", [], {}) is None
+
+
+def test_several_messages_of_the_user_are_one_turn() -> None:
+    trace = [Message.assistant("BCL2."), Message.user("Sure?"), Message.user("Really?"), Message.assistant("Yes.")]
+
+    assert [said for said, _ in split_at_user(trace)] == [None, "Sure?\n\nReally?"]
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "merged"),
+    [
+        (None, 1, 1),
+        (1, None, 1),
+        (2, 3, 5),
+        (False, True, True),
+        (["a"], ["b"], ["a", "b"]),
+        ({"a": 1}, {"b": 2}, {"a": 1, "b": 2}),
+        ({"a": ["x"]}, {"a": ["y"]}, {"a": ["x", "y"]}),
+        ("one", "two", "one\n\ntwo"),
+        ("same", "same", "same"),
+    ],
+)
+def test_what_is_set_for_several_turns_is_merged(before: object, more: object, merged: object) -> None:
+    assert merge(before, more) == merged

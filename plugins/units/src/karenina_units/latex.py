@@ -1,0 +1,49 @@
+"""Converts the LaTeX in which models write numbers and units to plain text: *5\\,\\text{mg}* to *5 mg*."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SYMBOLS: Final = {
+    "times": "\u00d7", "cdot": "·", "pm": "±", "mu": "µ", "upmu": "µ", "Omega": "Ω", "ohm": "Ω", "degree": "°",
+    "circ": "°", "celsius": "°C", "degreeCelsius": "°C", "approx": "≈", "simeq": "≈", "sim": "~", "leq": "≤",
+    "le": "≤", "geq": "≥", "ge": "≥", "lt": "<", "gt": ">", "AA": "Å", "angstrom": "Å", "Delta": "Δ", "micro": "µ",
+    "left": "", "right": "", "displaystyle": "", "quad": " ", "qquad": " ", "per": "/", "percent": "%",
+}  # fmt: skip
+_DEEPEST: Final = 8
+_MATH: Final = re.compile(r"\$\$?([^$]*[\\^{][^$]*|[^$]*)\$\$?")
+_WRAPPED: Final = re.compile(
+    r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]*|operatorname|unit|si|rm|bf|mathop|textnormal)\s*\{([^{}]*)\}"
+)
+_QUANTITY: Final = re.compile(r"\\(?:SI|qty|num)\s*\{([^{}]*)\}(?:\s*\{([^{}]*)\})?")
+_FRACTION: Final = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|([0-9])\s*([0-9]))")
+_RAISED: Final = re.compile(r"\^\s*\{\s*([^{}]*?)\s*\}")
+_COMMAND: Final = re.compile(r"\\([A-Za-z]+)\s?")
+
+
+def plain_text(text: str) -> str:
+    """Return `text` with its LaTeX converted to plain text. Text without a backslash or a pair of $ is unchanged."""
+    text = _MATH.sub(r"\1", text)
+    if "\\" not in text:
+        return text.replace("{,}", ",")
+    text = re.sub(r"\\[()\[\]]", " ", text)
+    text = re.sub(r"\\[,;:! ]|(?<=\S)~(?=\S)", " ", text.replace("{,}", ","))
+    text = text.replace("\\%", "%").replace("\\$", "$")
+    for _ in range(_DEEPEST):
+        shorter = _FRACTION.sub(_as_quotient, _QUANTITY.sub(r"\1 \2", _RAISED.sub(r"^\1", _WRAPPED.sub(r" \1 ", text))))
+        if shorter == text:
+            break
+        text = shorter
+    text = _COMMAND.sub(lambda match: _SYMBOLS.get(match[1], f" {match[1]} "), text)
+    text = re.sub(r"\^\s?°", "°", re.sub(r"[{}]", "", text))
+    text = re.sub(r"°\s+(?=[CF]\b)", "°", text)
+    return " ".join(re.sub(r"\s*\^\s*", "^", text).split())
+
+
+def _as_quotient(match: re.Match[str]) -> str:
+    """Return a fraction with a slash, and with its denominator in brackets if that is a product."""
+    above, below = (match[1], match[2]) if match[1] is not None else (match[3], match[4])
+    below = below.strip()
+    is_product = re.search(r"[\s·]|cdot", below) is not None
+    return f" {above.strip()}/({below}) " if is_product else f" {above.strip()}/{below} "

@@ -1,0 +1,233 @@
+"""The units that `Quantity` knows, as people write them, each with its name in the registry of pint.
+
+Only these names are passed to pint, never a text from a model. The symbols are those of the SI brochure (9th edition)
+and of UCUM; the rest is common use in laboratories and hospitals. Names that end in an underscore are defined in
+`conversion.py`, because pint has no such unit or gives it no dimension of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+_PREFIXES: Final = {
+    "f": "femto", "p": "pico", "n": "nano", "u": "micro", "mc": "micro", "m": "milli", "c": "centi", "d": "deci",
+    "h": "hecto", "k": "kilo", "M": "mega", "G": "giga", "T": "tera", "P": "peta", "Ki": "kibi", "Mi": "mebi",
+    "Gi": "gibi", "Ti": "tebi",
+}  # fmt: skip
+
+_WITH_PREFIXES: Final = """
+meter               ; m          ; meter, metre                               ; f p n u m c d k M G
+gram                ; g          ; gram, gramme                               ; f p n u mc m c d k
+second              ; s, sec     ; second                                     ; p n u m
+ampere              ; A          ; ampere, amp                                ; f p n u m k
+kelvin              ; K          ; kelvin                                     ; n u m k M G
+mole                ; mol        ; mole                                       ; f p n u mc m c d k
+candela             ; cd         ; candela                                    ; m k
+hertz_              ; Hz         ; hertz                                      ; m k M G T P
+newton              ; N          ; newton                                     ; p n u m k M G
+pascal              ; Pa         ; pascal                                     ; u m h k M G T
+joule               ; J          ; joule                                      ; f p n u m k M G T P
+watt                ; W          ; watt                                       ; f p n u m k M G T
+volt                ; V          ; volt                                       ; p n u m k M G
+coulomb             ;            ; coulomb                                    ; f p n u m k M
+coulomb             ; _C         ;                                            ; f p n u m k M
+farad               ; _F         ; farad                                      ; f p n u m
+ohm                 ; Ω          ; ohm                                        ; u m k M G T
+siemens             ; S          ; siemens                                    ; p n u m k
+weber               ; Wb         ; weber                                      ; n u m
+tesla               ; T          ; tesla                                      ; f p n u m
+gauss_              ; G          ; gauss                                      ; u m k
+henry               ; H          ; henry, henries                             ; n u m
+lumen               ; lm         ; lumen                                      ; m k
+lux                 ; lx         ; lux                                        ; m k
+becquerel_          ; Bq         ; becquerel                                  ; m k M G T
+curie_              ; Ci         ; curie                                      ; p n u m k M
+gray                ; Gy         ; gray                                       ; u m c k
+sievert             ; Sv         ; sievert                                    ; u m c k
+liter               ; L, l       ; liter, litre                               ; f p n u mc m c d h
+electron_volt       ; eV         ; electronvolt, electron volt, electron-volt ; n u m k M G T P
+calorie             ; cal        ; calorie                                    ; k
+bar                 ; bar        ; bar                                        ; u m k M G
+watt_hour_          ; Wh         ; watt hour, watt-hour                       ; m k M G T
+ampere_hour_        ; Ah         ; ampere hour, ampere-hour, amp hour, amp-hour ; u m k
+volt_ampere_        ; VA         ; volt ampere, volt-ampere                   ; m k M
+molar               ; M          ; molar                                      ; f p n u m
+poise               ; P          ; poise                                      ; u m c
+stokes              ; St         ; stokes                                     ; c
+parsec              ; pc         ; parsec                                     ; k M G
+torr                ; Torr, torr ; torr                                       ; m
+radian_             ; rad        ; radian                                     ; n u m
+arcsecond_          ; as_        ; arcsecond, arc second                      ; u m
+base_               ; bp, nt     ; base pair, basepair, nucleotide            ; k M G T
+base_               ; _b         ; base                                       ; k M G T
+international_unit_ ; IU, U      ; international unit                         ; n u m k M
+equivalent_         ; Eq         ; equivalent                                 ; u m
+osmole_             ; Osm, osm, osmol ; osmole                                ; u m
+morgan_             ; morgan     ; morgan                                     ; c
+byte_               ; B          ; byte                                       ; k M G T P Ki Mi Gi Ti
+bit_                ; bit        ; bit                                        ; k M G T
+year_               ; yr         ; year                                       ; k M G
+"""
+"""A unit on each line: its name in pint, symbols, words, and prefixes. A symbol after _ exists only with a prefix."""
+
+_OTHERS: Final = """
+minute                     ; min, mins          ; minute
+hour                       ; h, hr, hrs         ; hour
+day                        ; d                  ; day
+week                       ; wk, wks            ; week
+second                     ; secs               ;
+month_                     ; mo, mos, mth       ; month
+year_                      ; y, yrs             ; year old, years old, year of age, years of age
+kiloyear_                  ; ka, kyr            ;
+megayear_                  ; Ma, Myr, mya       ; million years
+gigayear_                  ; Ga, Gyr, bya       ; billion years
+decade_                    ;                    ; decade
+century_                   ;                    ; century, centuries
+gram                       ; gm, gms            ;
+kilogram                   ; kgs, kilo          ;
+metric_ton                 ; t                  ; ton, tonne, metric ton, metric tonne
+kilometric_ton             ; kt                 ; kiloton, kilotonne
+megametric_ton             ; Mt                 ; megaton, megatonne
+pound                      ; lb, lbs            ; pound
+ounce                      ; oz, ozs            ; ounce
+grain                      ; gr                 ; grain
+stone                      ; st                 ; stone
+dalton or molar_dalton_    ; Da, u, amu         ; dalton, unified atomic mass unit, atomic mass unit
+kilodalton or kilomolar_dalton_ ; kDa           ; kilodalton
+megadalton or megamolar_dalton_ ; MDa           ; megadalton
+angstrom                   ; Å                  ; angstrom, ångström
+micrometer                 ;                    ; micron
+mile                       ; mi                 ; mile
+nautical_mile              ; nmi                ; nautical mile
+inch                       ; in, "              ; inch, inches
+foot                       ; ft, '              ; foot, feet
+yard                       ; yd, yds            ; yard
+light_year                 ; ly                 ; light-year, light year, lightyear
+astronomical_unit          ; au, AU             ; astronomical unit
+hectare                    ; ha                 ; hectare
+acre                       ;                    ; acre
+milliliter                 ; cc, ccm            ;
+gallon                     ; gal                ; gallon, us gallon
+quart                      ; qt                 ; quart
+liquid_pint                ;                    ; pint
+fluid_ounce                ; fl oz, fl. oz      ; fluid ounce
+tablespoon                 ; tbsp               ; tablespoon
+teaspoon                   ; tsp                ; teaspoon
+knot                       ; kn                 ; knot
+mile_per_hour_             ; mph                ;
+kilometer_per_hour_        ; kph, kmh           ;
+degree_Celsius             ; °C, degC, deg C    ; degree celsius, celsius, centigrade, degree centigrade, degree c
+degree_Fahrenheit          ; °F, degF, deg F    ; degree fahrenheit, fahrenheit, degree f
+kelvin                     ; °K                 ; degree kelvin
+delta_degree_Celsius       ; Δ°C, delta °C, delta degC ;
+delta_degree_Fahrenheit    ; Δ°F, delta °F, delta degF ;
+coulomb or degree_Celsius  ; C                  ;
+farad or degree_Fahrenheit ; F                  ;
+angle_degree_              ; °, deg             ; degree
+arcminute_                 ; arcmin             ; arcminute, arc minute
+arcsecond_                 ; arcsec             ;
+steradian                  ; sr                 ; steradian
+turn_                      ; rev                ; revolution, turn, cycle, rotation, beat, breath
+turn_per_minute_           ; rpm, RPM, bpm, BPM ;
+kilocalorie                ; Cal, Cals          ; food calorie, dietary calorie, kilogram calorie
+british_thermal_unit       ; BTU, Btu           ; british thermal unit
+erg                        ; erg                ; erg
+dyne                       ; dyn                ; dyne
+pound_force                ; lbf                ; pound-force, pound force
+horsepower                 ; hp                 ; horsepower
+standard_atmosphere        ; atm                ; atmosphere, standard atmosphere
+millimeter_Hg              ; mmHg, mm Hg        ; millimeter of mercury, millimetre of mercury
+millimeter_Hg              ;                    ; millimeters of mercury, millimetres of mercury
+centimeter_H2O             ; cmH2O, cm H2O      ; centimeter of water, centimetre of water
+inch_Hg                    ; inHg               ; inch of mercury, inches of mercury
+pound_force_per_square_inch ; psi               ; pound per square inch, pounds per square inch
+foot_pound                 ; ft-lb, ft lb, ft·lb, ft-lbf, ft lbf, ft·lbf, lb-ft ; foot-pound, foot pound
+standard_gravity           ; xg, x g            ; g-force
+count_                     ; cts                ; count
+count_per_minute_          ; cpm                ;
+count_per_second_          ; cps                ;
+decay_per_minute_          ; dpm                ;
+kilobase_                  ; kb                 ;
+megabase_                  ; Mb                 ;
+gigabase_                  ; Gb                 ;
+kilobyte_                  ; KB                 ;
+amino_acid_                ; aa                 ; amino acid
+international_unit_        ; iu, IUs            ; unit, enzyme unit
+cell_                      ;                    ; cell
+copy_                      ;                    ; copy, copies, genome copy, genome copies, gene copy, gene copies
+colony_                    ; CFU, CFUs          ; colony forming unit, colony-forming unit, colony, colonies
+plaque_                    ; PFU, PFUs          ; plaque forming unit, plaque-forming unit, plaque
+virion_                    ;                    ; virion, particle, virus particle, viral particle
+particle                   ;                    ; molecule, atom, ion, photon, electron, proton, neutron
+body_surface_              ; 1.73m2             ;
+percent_                   ; %                  ; percent, per cent, pct
+permille_                  ; ‰                  ; permille, per mille, per mil
+ppm_                       ; ppm                ; part per million, parts per million
+ppb_                       ; ppb                ; part per billion, parts per billion
+decibel_                   ; dB                 ; decibel
+"""
+"""A unit on each line: its name in pint (with `or` between names for one symbol), symbols, and words."""
+
+_ENGLISH: Final = frozenset(("a", "as", "at", "in", "am", "pm", "no", "per"))
+
+
+def _entries() -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """Yield each spelling with its names in pint, and whether it is a word, which may have any case."""
+    for line in _WITH_PREFIXES.strip().splitlines():
+        name, symbols, words, prefixes = (part.strip() for part in line.split(";"))
+        for prefix in ("", *prefixes.split()):
+            full = _PREFIXES.get(prefix, "")
+            for symbol in filter(None, symbols.split(", ")):
+                if prefix or not symbol.startswith("_"):
+                    yield (full + name,), prefix + symbol.removeprefix("_"), False
+            for word in filter(None, words.split(", ")):
+                yield (full + name,), full + word, True
+    for line in _OTHERS.strip().splitlines():
+        name, symbols, words = (part.strip() for part in line.split(";"))
+        for symbol in filter(None, symbols.split(", ")):
+            yield tuple(name.split(" or ")), symbol, False
+        for word in filter(None, words.split(", ")):
+            yield tuple(name.split(" or ")), word, True
+
+
+_SYMBOLS: Final[dict[str, tuple[str, ...]]] = {}
+_WORDS: Final[dict[str, tuple[str, ...]]] = {}
+_ANY_CASE: Final[dict[str, set[tuple[str, ...]]]] = {}
+for _names, _spelling, _is_word in _entries():
+    (_WORDS if _is_word else _SYMBOLS).setdefault(_spelling, _names)
+    _ANY_CASE.setdefault(_spelling.casefold(), set()).add(_names)
+
+
+def find_names(written: str) -> tuple[str, ...]:
+    """Return the names in pint for a unit without exponent, such as ("milligram",) for *mg*; empty if it is unknown.
+
+    There are several for a symbol with several meanings, such as C. Case matters for symbols, unless only one unit is
+    written in this way, as with *MMOL*.
+    """
+    if written in _SYMBOLS:
+        return _SYMBOLS[written]
+    if written in ("Calorie", "Calories"):
+        return ("kilocalorie",)
+    word = written.casefold()
+    for name in (word, word[:-1] if word.endswith("s") and len(word) > 3 else word, _singular(word)):
+        if name in _WORDS:
+            return _WORDS[name]
+    units = _ANY_CASE.get(word, set())
+    return next(iter(units)) if len(units) == 1 and len(word) > 1 else ()
+
+
+def is_english(word: str) -> bool:
+    """Return whether a symbol is also an English word, so that it is a unit only directly after a number."""
+    return word.casefold() in _ENGLISH
+
+
+def all_names() -> frozenset[str]:
+    """Return all names that are looked up in pint."""
+    return frozenset(name for names in (*_SYMBOLS.values(), *_WORDS.values()) for name in names)
+
+
+def _singular(words: str) -> str:
+    """Return *degree celsius* for *degrees celsius*: the first of several words without its plural s."""
+    first, space, rest = words.partition(" ")
+    return f"{first.removesuffix('s')}{space}{rest}"

@@ -1,0 +1,108 @@
+"""Reads the text of a unit, such as *mg/(kg·d)*, *m s⁻²* and *joules per kilogram kelvin*."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import product
+from typing import Final
+
+from karenina_toolkit.folding import fold
+from karenina_units.unit_names import find_names, is_english
+
+Unit = tuple[tuple[str, int], ...]
+"""A product of units: names in pint with their exponents. Empty for a pure number."""
+
+_LONGEST: Final = 80
+_MOST_FACTORS: Final = 8
+_LARGEST_EXPONENT: Final = 12
+_ASCII: Final = str.maketrans(
+    {
+        **dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+", strict=True)),
+        **dict.fromkeys("µμ", "u"),
+        "º": "°",
+        "˚": "°",
+        "⋅": "·",
+        "∙": "·",
+        "•": "·",
+        "\u00d7": "x",
+        "∆": "Δ",
+        "\u2044": "/",
+        "\u2215": "/",
+        "℃": "°C",
+        "℉": "°F",
+    }
+)
+_FACTOR: Final = re.compile(r"(?P<name>.*?[^\W\d_]|.*?[°%‰Å\"'])\s?(?:\^|\*\*)?\s?\(?(?P<exponent>[-+]?[0-9]{1,2})?\)?")
+_WORD_POWERS: Final = {"square": 2, "squared": 2, "sq": 2, "sq.": 2, "cubic": 3, "cubed": 3, "cu": 3}
+_CALENDAR_WORDS: Final = re.compile(r"\b(?:a|an|each|every)\b(?= (?:second|minute|hour|day|week|month|year)s?\b)")
+
+_NESTED: Final = re.compile(r"\)\s?(?:\^|\*\*|[-0-9])|\([^)]*(?:[(/]|\bper\b)")
+_BODY_SURFACE: Final = re.compile(r"1[.,]73\s?m\s?\^?2")
+"""The area to which kidney function is normalized, as in *mL/min/1.73 m²*."""
+
+
+@lru_cache(maxsize=4_096)
+def read_unit(text: str) -> tuple[Unit, ...]:
+    """Return the meanings of a unit, the likeliest first, or an empty tuple if any part of it is unknown.
+
+    Everything after a slash or *per* is below the line, except factors with a negative exponent: J/kg·K is J/(kg·K),
+    and W/m² K⁻¹ is W m⁻² K⁻¹. Brackets may only contain a product.
+    """
+    written = " ".join(fold(text).translate(_ASCII).split()).strip(" .·")
+    if not written or len(written) > _LONGEST or _NESTED.search(written):
+        return ()
+    if names := find_names(written):
+        return tuple(((name, 1),) for name in names)
+    written = _CALENDAR_WORDS.sub("per", _BODY_SURFACE.sub("1.73m2", written))
+    written = re.sub(r"\bper cent\b", "percent", written)
+    above, *below = re.split(r"\s*/\s*|\s*\bper\b\s*", written)
+    if re.fullmatch(r"1?\s?", above):
+        factors: list[tuple[tuple[str, ...], int]] | None = []
+    else:
+        factors = _read_product(above)
+    for part in below:
+        more = _read_product(part.strip("() "))
+        factors = None if factors is None or more is None else [*factors, *((n, e if e < 0 else -e) for n, e in more)]
+    if not factors or len(factors) > _MOST_FACTORS or any(abs(e) > _LARGEST_EXPONENT for _, e in factors):
+        return ()
+    exponents = [exponent for _, exponent in factors]
+    return tuple(tuple(zip(names, exponents, strict=True)) for names in product(*(names for names, _ in factors)))
+
+
+def is_unit(text: str) -> bool:
+    """Return whether words after a number are a unit. Symbols that are also English words, such as *in*, are not."""
+    return not is_english(text) and bool(read_unit(text))
+
+
+def _read_product(text: str) -> list[tuple[tuple[str, ...], int]] | None:
+    """Return the factors of a product of units, each with its possible names, or None if any is unknown."""
+    words = [word for word in re.split(r"[\s·*()]+|(?<=[a-z])-(?=[A-Za-z])", text.replace("**", "^")) if word]
+    factors: list[tuple[tuple[str, ...], int]] = []
+    power = 1
+    at = 0
+    while at < len(words):
+        if (next_power := _WORD_POWERS.get(words[at].casefold())) is not None:
+            if words[at].casefold().endswith("d"):
+                if not factors:
+                    return None
+                factors[-1] = (factors[-1][0], factors[-1][1] * next_power)
+            else:
+                power = next_power
+            at += 1
+            continue
+        for size in (4, 3, 2, 1):
+            names = find_names(" ".join(words[at : at + size])) if at + size <= len(words) else ()
+            if names:
+                factors.append((names, power))
+                break
+        else:
+            size = 1
+            match = _FACTOR.fullmatch(words[at])
+            names = find_names(match["name"].rstrip("^")) if match is not None and match["exponent"] else ()
+            if match is None or not names:
+                return None
+            factors.append((names, power * int(match["exponent"])))
+        at += size
+        power = 1
+    return factors if power == 1 and len(factors) <= _MOST_FACTORS else None

@@ -1,0 +1,49 @@
+"""Takes apart quantities that the reader of numbers does not know: *5.0 ± 0.2 mg*, *5 ft 10 in*, and LaTeX."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from karenina_units.latex import plain_text
+
+_UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
+_IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
+_LAST_DIGITS: Final = re.compile(r"(?<=[0-9])\([0-9]{1,3}\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))")
+"""The uncertainty of the last digits, as in *1.60(2)e-19 C*."""
+_UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
+_NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:and\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
+_POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
+_MARKUP: Final = "*_` \t\n"
+
+
+def clean(text: str) -> str:
+    """Return the text without Markdown around it and without LaTeX."""
+    return _POWER.sub(" x ", plain_text(text.strip(_MARKUP)))
+
+
+def split_uncertainty(text: str) -> tuple[str, str | None]:
+    """Return a quantity without its uncertainty, and the uncertainty as a quantity, or None if it has none.
+
+    *5.0 ± 0.2 mg* becomes *5.0 mg* and *0.2 mg*, and *5.0 mg ± 4 %* becomes *5.0 mg* and *4 %*.
+    """
+    text = _LAST_DIGITS.sub("", _IN_BRACKETS.sub(r"\1", text))
+    parts = _UNCERTAIN.split(text, maxsplit=1)
+    if len(parts) == 1 or not parts[0].strip():
+        return text, None
+    before, after = parts
+    number = _UNSIGNED.match(after)
+    if number is None:
+        return text, None
+    rest = after[number.end() :]
+    return (before, after) if before[-1:].isalpha() or before[-1:] == "%" else (before + rest, after)
+
+
+def has_two_signs(text: str) -> bool:
+    """Return whether the text contains ±, so that it means two numbers unless an uncertainty was split off."""
+    return _UNCERTAIN.search(text) is not None
+
+
+def split_sum(text: str) -> list[str]:
+    """Return the parts of a quantity that is written in several units, such as *5 ft* and *10 in*."""
+    return _NEXT_PART.split(text)

@@ -1,0 +1,77 @@
+"""Quantities in files: the type of a field in YAML, an answer type in tables, and imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from karenina_benchmark import Benchmark, BenchmarkFileError
+
+HEAD = "karenina: 1\nname: doses\nquestions:\n  - question: How long is the half-life?\n    answer:\n      time: "
+
+
+def load(folder: Path, name: str, text: str) -> Benchmark:
+    """Return the benchmark in a new file."""
+    (folder / name).write_text(text, "utf-8")
+    return Benchmark.load(folder / name)
+
+
+def template_of(benchmark: Benchmark) -> str:
+    """Return the source of the first question's template."""
+    return next(iter(benchmark)).answer_template or ""
+
+
+@pytest.mark.parametrize("name", ["b.yaml", "b.jsonld", "b.jsonl"])
+def test_a_field_of_type_quantity_survives_each_format(name: str, tmp_path: Path) -> None:
+    declared = "{type: quantity, description: The time, ground_truth: 40 h, verify_with: {relative: 0.05}}\n"
+    benchmark = load(tmp_path, "a.yaml", HEAD + declared)
+    benchmark.save(tmp_path / name)
+
+    assert "verify_with=Quantity(relative=0.05)" in template_of(benchmark)
+    assert template_of(Benchmark.load(tmp_path / name)) == template_of(benchmark)
+
+
+def test_a_number_stays_as_it_is_written(tmp_path: Path) -> None:
+    declared = "{type: quantity, description: The pH, ground_truth: 7.40}\n"
+
+    assert "ground_truth='7.40'" in template_of(load(tmp_path, "a.yaml", HEAD + declared))
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ("{type: quantity, description: x, ground_truth: soon}", "one number"),
+        ("{type: quantity, description: x, ground_truth: 5 mg, verify_with: {unit: flurb}}", "flurb"),
+        ("{type: quantty, description: x, ground_truth: 5 mg}", "unknown type 'quantty'"),
+    ],
+)
+def test_a_quantity_that_cannot_be_read_is_refused(declared: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkFileError, match=message):
+        load(tmp_path, "a.yaml", f"{HEAD}{declared}\n").check()
+
+
+def test_a_table_names_the_type_of_its_answers(tmp_path: Path) -> None:
+    rows = 'question,answer,type\nHow long?,40 h,quantity\nHow heavy in mg?,"1,5 mg",quantity\n'
+    benchmark = load(tmp_path, "a.csv", rows)
+
+    assert ["Quantity(" in (question.answer_template or "") for question in benchmark] == [True, True]
+    with pytest.raises(BenchmarkFileError, match="'soon' is not of type 'quantity'"):
+        load(tmp_path, "b.csv", "question,answer,type\nHow long?,soon,quantity\n")
+
+
+def test_a_table_whose_question_names_the_unit_has_quantities(tmp_path: Path) -> None:
+    benchmark = load(tmp_path, "a.csv", "question,answer\nHow long is it in hours?,40 h\nHow heavy is it?,5 mg\n")
+
+    assert ["Quantity(unit='hours')" in (question.answer_template or "") for question in benchmark] == [True, False]
+
+
+def test_an_import_maps_answers_to_quantities(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"question": "How long?", "target": "40 h"}\n', "utf-8")
+    command = [sys.executable, "-m", "karenina", "import", "rows.jsonl", "-o", "out.yaml", "--map", "answer=quantity"]
+    maps = ["--map", "question=question", "--map", "raw_answer=target"]
+    subprocess.run([*command, *maps], cwd=tmp_path, check=True, capture_output=True)
+
+    assert "Quantity()" in template_of(Benchmark.load(tmp_path / "out.yaml"))

@@ -1,0 +1,322 @@
+"""Runs with simulated users: their faults do not change the pass rate, and no call is made twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_runs import CommandResult, run_karenina
+from conftest import SCRIPTS
+
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.plugins import Plugins
+from karenina_testing import ScriptedModels
+from karenina_testing.server import Reply, Request, ScriptedServer
+
+QUESTION = """
+  - id: {id}
+    question: Hello, I want a refund for {id}.
+    user: {{brief: A polite customer., knows: {{order: W12}}, goal: The refund is confirmed., max_turns: {limit}}}
+    answer: {{days: {{description: The number of days, ground_truth: {truth}}}}}
+"""
+MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--user", "scripted:u")
+FAULTY = ("empty", "role", "error", "contradiction", "spoken")
+OVER = {"say": None, "done": True, "reached": True}
+
+
+def write(file: Path, *ids: str, limit: int = 5, truth: int = 4711) -> Path:
+    questions = "".join(QUESTION.format(id=id, limit=limit, truth=truth) for id in ids)
+    file.write_text(f"karenina: 1\nname: shop\nquestions:{questions}", "utf-8")
+    return file
+
+
+class Shop:
+    """A shop whose model answers with the right number of days unless the id begins with `bad`, and its users."""
+
+    def __init__(self) -> None:
+        self.models = ScriptedModels(say=self.answer, fill=self.fill)
+        self.plugins = Plugins.discover()
+        self.plugins.register(self.models)
+
+    def run(self, file: Path, *more: str) -> CommandResult:
+        return run_karenina("run", file, *MODELS, "--no-journal", *more, "--json", plugins=self.plugins)
+
+    @staticmethod
+    def answer(messages: Any, info: Any) -> str:
+        if len(messages) == 1:
+            return "What is the number of the order?"
+        return "It takes 30 days." if info.question_id.startswith("bad") else "It takes 4711 days."
+
+    @staticmethod
+    def fill(messages: Any, schema: Mapping[str, Any], info: Any) -> Mapping[str, Any]:
+        text, id = messages[-1].content, info.question_id
+        if "say" in schema["properties"]:
+            return Shop.user(id, len([message for message in messages if message.role == "user"]))
+        if "fault" in schema["properties"]:
+            found = id == "contradiction"
+            sentence = "It is W99." if found else None
+            return {"reasoning": "-", "fault": "contradiction" if found else "none", "sentence": sentence}
+        return {"days": 30 if "30 days" in text else 4711}
+
+    @staticmethod
+    def user(id: str, turn: int) -> Mapping[str, Any]:
+        if id == "error":
+            raise PortError("no server", category=ErrorCategory.PERMANENT)
+        if turn > 1 and id not in ("empty", "role"):
+            return OVER
+        says = {
+            "empty": "",
+            "role": "Assistant: I have refunded it.",
+            "contradiction": "It is W99. Thanks.",
+            "spoken": "W12. It takes 4711 days, I think.",
+        }
+        return {"say": says.get(id, "It is W12."), "done": False, "reached": False}
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.chdir(tmp_path)
+    return Shop()
+
+
+def rates(done: CommandResult) -> tuple[Any, Any]:
+    (group,) = done.json["summary"]["groups"]
+    return group["pass_rate"], group
+
+
+def test_broken_users_do_not_change_the_pass_rate(shop: Shop, tmp_path: Path) -> None:
+    good = ("one", "two", "three", "bad")
+    alone = shop.run(write(tmp_path / "good.yaml", *good))
+    mixed = shop.run(write(tmp_path / "mixed.yaml", *good, *FAULTY), "--set", "check_user=true")
+
+    outcomes = {result["metadata"]["question_id"]: result for result in mixed.json["results"]}
+    assert rates(mixed)[0] == rates(alone)[0]
+    assert (rates(alone)[0]["hits"], rates(alone)[0]["out_of"]) == (3, 4)
+    assert {outcomes[id]["outcome"] for id in FAULTY} == {"stage_error"}
+    reasons = {id: outcomes[id]["metadata"]["error"] for id in FAULTY}
+    assert "it says nothing although it is not done" in reasons["empty"]
+    assert "the message is written as the assistant" in reasons["role"]
+    assert "the simulated user 'u' failed: no server" in reasons["error"]
+    assert "the simulated user contradicts its brief: 'It is W99.'" in reasons["contradiction"]
+    assert "the simulated user says the right answer before the assistant does: 'W12. It" in reasons["spoken"]
+
+
+def test_without_a_second_look_a_contradiction_is_judged(shop: Shop, tmp_path: Path) -> None:
+    done = shop.run(write(tmp_path / "b.yaml", "contradiction"), "--set", "check_user=false")
+
+    assert [result["outcome"] for result in done.json["results"]] == ["correct"]
+    assert not [request for request in shop.models.requests if "fault" in (request.schema or {}).get("properties", {})]
+
+
+def test_a_check_without_a_usable_reply_judges_the_item(shop: Shop, tmp_path: Path) -> None:
+    shop.models.fill = lambda messages, schema, info: (
+        {"reasoning": "-", "fault": "role", "sentence": "Nobody says this."}
+        if "fault" in schema["properties"]
+        else Shop.fill(messages, schema, info)
+    )
+    done = shop.run(write(tmp_path / "b.yaml", "one"), "--set", "check_user=true")
+
+    (result,) = done.json["results"]
+    assert result["outcome"] == "correct"
+    assert result["extensions"]["karenina-conversation"]["user_checked"] is False
+
+
+@pytest.mark.parametrize(("at_limit", "outcome"), [("judge", "correct"), ("fail", "auto_failed")])
+def test_a_conversation_at_its_limit_is_judged_unless_it_should_fail(
+    shop: Shop, tmp_path: Path, at_limit: str, outcome: str
+) -> None:
+    file = write(tmp_path / "b.yaml", "role", limit=2)
+    file.write_text(file.read_text("utf-8").replace("max_turns: 2", f"max_turns: 2, at_limit: {at_limit}"), "utf-8")
+    shop.models.fill = lambda messages, schema, info: (
+        {"say": "It is W12.", "done": False, "reached": False}
+        if "say" in schema["properties"]
+        else Shop.fill(messages, schema, info)
+    )
+    (result,) = shop.run(file).json["results"]
+
+    assert result["outcome"] == outcome
+    assert result["extensions"]["karenina-conversation"]["conversation"]["ended"] == "limit"
+
+
+def test_no_prompt_contains_a_truth(shop: Shop, tmp_path: Path) -> None:
+    shop.models.say = lambda *_: "I do not know."
+    shop.run(write(tmp_path / "b.yaml", "one", truth=987123), "--set", "check_user=true")
+
+    assert shop.models.requests
+    assert not [request for request in shop.models.requests if "987123" in request.text]
+
+
+def test_calls_of_users_have_lines_of_their_own(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one", limit=3)
+    lines = shop.run(file, "--dry-run").json["estimate"]["lines"]
+    expected = {(line["model"], line["stage"]): line["calls"][2] for line in lines}
+    journal = tmp_path / "b.journal"
+    run_karenina("run", file, *MODELS, "--journal", journal, "-o", tmp_path / "b.jsonl", plugins=shop.plugins)
+    spent = run_karenina("status", journal, "--json", plugins=shop.plugins).json
+    (result,) = shop.run(file).json["results"]
+
+    assert expected == {("m", "Converse"): 3, ("u", "SimulatedUser"): 3, ("j", "ParseTemplate"): 1}
+    assert {(line["model"], line["stage"], line["calls"]) for line in spent["spent"]["lines"]} == {
+        ("m", "Converse", 2),
+        ("u", "SimulatedUser", 2),
+        ("j", "ParseTemplate", 1),
+    }
+    assert result["template"]["usage_metadata"]["simulated_user"]["calls"] == 2
+
+
+def test_a_run_without_a_model_for_its_users_is_refused(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    done = run_karenina("run", file, *MODELS[:4], "--no-journal", plugins=shop.plugins)
+
+    assert done.code == 2
+    assert "have a simulated user (the first is 'one'), but no model plays it" in done.err
+    assert "--user openai:NAME" in done.err
+
+
+def test_a_budget_needs_the_price_of_the_user(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    known = ("--set", "prices.m={input=1,output=1}", "--set", "prices.j={input=1,output=1}")
+    done = shop.run(file, "--budget", "1", *known)
+    paid = shop.run(file, "--budget", "1", *known, "--set", "prices.u={input=1,output=1}")
+
+    assert "a budget needs the price of 'u'" in done.err
+    assert [result["outcome"] for result in paid.json["results"]] == ["correct"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ("user: {knows: {a: 1}}", "user.brief: Field required"),
+        ("user: {brief: A man., max_turn: 3}", "did you mean 'max_turns'?"),
+        ("user: {brief: A man., max_turns: 0}", "greater than or equal to 1"),
+        ("user: {brief: A man.}\n    turns: [Really.]", "either `turns` (a script) or `user`"),
+    ],
+)
+def test_a_wrong_user_is_found_before_the_run(shop: Shop, tmp_path: Path, fields: str, why: str) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    lines = [f"    {fields}" if line.lstrip().startswith("user:") else line for line in file.read_text().splitlines()]
+    file.write_text("\n".join(lines), "utf-8")
+
+    assert why in run_karenina("check", file, plugins=shop.plugins).out
+
+
+def test_a_replay_and_a_rescore_make_no_call(shop: Shop, tmp_path: Path) -> None:
+    file, journal = write(tmp_path / "b.yaml", "one", "bad"), tmp_path / "b.journal"
+    first = ("run", file, *MODELS, "--journal", journal, "-o", tmp_path / "b.jsonl")
+    run_karenina(*first, plugins=shop.plugins)
+    text, calls = (tmp_path / "b.jsonl").read_text("utf-8"), len(shop.models.requests)
+
+    replayed = run_karenina(*first[:-1], tmp_path / "again.jsonl", "--replay", plugins=shop.plugins)
+    write(file, "one", "bad", truth=30)
+    rescored = run_karenina("rescore", journal, file, "--diff", plugins=shop.plugins)
+
+    assert replayed.code == 0, replayed.err
+    assert (tmp_path / "again.jsonl").read_text("utf-8") == text
+    assert "correct -> wrong" in rescored.out.replace("→", "->")
+    assert len(shop.models.requests) == calls
+
+
+def depth(request: Request) -> tuple[str, int]:
+    """Return the model of a request, and the number of messages that its model has already written."""
+    body = request.body
+    return body["model"], sum(message["role"] == "assistant" for message in body["messages"])
+
+
+LEVELS = [("m", 0), ("u", 0), ("m", 1), ("u", 1), ("m", 2), ("u", 2), ("j", 0)]
+"""The calls of a conversation of three turns, in order."""
+CONVERSATIONS = 20
+
+
+class Gate:
+    """Replies that end a conversation after three turns, and that wait at the level at which a run is killed."""
+
+    def __init__(self) -> None:
+        self.level = 0
+        self.waiting = threading.Semaphore(0)
+
+    async def __call__(self, request: Request) -> Any:
+        model, before = depth(request)
+        if LEVELS.index((model, before)) >= self.level:
+            self.waiting.release()
+            return Reply(end="hang", raw=b"")
+        return self.reply(model, before)
+
+    @staticmethod
+    def reply(model: str, before: int) -> str:
+        if model == "m":
+            return "It takes 4711 days."
+        if model == "j":
+            return json.dumps({"days": 4711})
+        over = before == 2
+        return json.dumps({"say": None if over else "It is W12.", "done": over, "reached": over})
+
+
+def test_conversations_killed_after_each_call_repeat_none(tmp_path: Path) -> None:
+    gate = Gate()
+    write(tmp_path / "b.yaml", *(f"q{number}" for number in range(CONVERSATIONS)))
+    with ScriptedServer(gate) as server:
+        models = [word for option, name in (("-a", "m"), ("-j", "j"), ("--user", "u"))
+                  for word in (option, f"openai:{name}@{server.url}/v1")]  # fmt: skip
+        command = [SCRIPTS / "karenina", "run", "b.yaml", *models, "--set", "concurrency_start=40"]
+        for gate.level in range(len(LEVELS)):
+            with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+                for _ in range(CONVERSATIONS):
+                    assert gate.waiting.acquire(timeout=60), f"the run made no call of level {gate.level}"
+                run.send_signal(signal.SIGKILL)
+        gate.level = len(LEVELS)
+        done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        answered = Counter(depth(entry.request) for entry in server.log if entry.reply and entry.reply.end == "keep")
+
+    assert [result["outcome"] for result in json.loads(done.stdout)["results"]] == ["correct"] * CONVERSATIONS
+    assert answered == dict.fromkeys(LEVELS, CONVERSATIONS)
+
+
+def test_check_names_a_truth_that_the_user_may_say(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    file.write_text(file.read_text("utf-8").replace("order: W12", "order: W12, days: it takes 4711 days"), "utf-8")
+    done = run_karenina("check", file, plugins=shop.plugins)
+
+    assert done.code == 0
+    assert "user.knows contains the ground truth of field 'days', '4711'" in done.out
+
+
+def test_check_names_a_truth_in_a_script_but_not_in_its_conditions(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    turns = "    turns: [{when: {said: {type: RegexMatch, pattern: '.*4711.*'}}, say: 'Not 4711?'}, Really.]"
+    lines = [turns if line.lstrip().startswith("user:") else line for line in file.read_text("utf-8").splitlines()]
+    file.write_text("\n".join(lines), "utf-8")
+    done = run_karenina("check", file, plugins=shop.plugins)
+
+    assert done.out.count("contains the ground truth") == 1
+    assert "turn 2 contains the ground truth of field 'days'" in done.out
+
+
+def test_a_recorded_conversation_needs_no_user(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    said = [("user", "Hello, I want a refund for one."), ("assistant", "The number?"), ("user", "W12."),
+            ("assistant", "It takes 4711 days.")]  # fmt: skip
+    trace = [{"role": role, "content": text} for role, text in said]
+    recorded = tmp_path / "answers.jsonl"
+    recorded.write_text(json.dumps({"question_id": "one", "trace": trace}) + "\n", "utf-8")
+    done = run_karenina("run", file, "--recordings", recorded, "-j", "scripted:j", "--json", plugins=shop.plugins)
+
+    assert done.code == 0, done.err
+    (result,) = done.json["results"]
+    assert result["outcome"] == "correct"
+    assert [turn["turn"] for turn in result["extensions"]["karenina-conversation"]["conversation"]["turns"]] == [1, 2]
+
+
+def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:
+    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken"), tmp_path / "out.jsonl"
+    run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
+    done = run_karenina("stats", output, plugins=shop.plugins)
+
+    assert "2 of 4 simulated users at fault (50.0%), not judged: 1 empty, 1 truth" in done.out
+    assert "1 of 2 judged" in done.out
