@@ -247,11 +247,21 @@ def test_each_replicate_has_a_conversation_of_its_own() -> None:
     assert len(talk.models.requests) == 2 * (3 + 3)
 
 
-def test_no_request_contains_a_truth_of_another_kind() -> None:
-    talk = Talk(re.sub("ground_truth: (BCL2|2016)", "ground_truth: secret", TALK).replace("secret\n", "TP53\n"))
-    talk.run()
+def test_no_request_of_a_conversation_contains_a_truth() -> None:
+    truths = {"BCL2": "TP53", "2016": "1899", "pressure": "serendipity"}
+    text = TALK + "    rubric:\n      - {type: llm, name: polite, description: Whether it is polite, turn: 2}\n"
+    for old, new in truths.items():
+        text = text.replace(f"ground_truth: {old}", f"ground_truth: {new}")
+    assert [new for new in truths.values() if f"ground_truth: {new}" in text] == [*truths.values()]
+    said = ("It is BCL2.", "Then it is BCR-ABL.", "Because of you.", "In 2016.")
+    talk = Talk(text, said, abstained=False, sufficient=True, reasoning="it says so", score=True)
+    options = ("abstention_enabled=true", "sufficiency_enabled=true", "evaluation_mode=template_and_rubric")
+    result = talk.run(*(word for option in options for word in ("--set", option)))
 
-    assert not any("TP53" in request.text for request in talk.models.requests)
+    assert result["template"]["field_results"] == {"first": False, "holds": True, "reason": False, "year": False}
+    assert len(talk.models.requests) == 4 + 4 + 3  # turns, parts of the template, two checks and a trait
+    texts = [request.text for request in talk.models.requests]
+    assert [text for text in texts for new in truths.values() if new in text] == []
 
 
 def test_a_later_turn_that_changed_keeps_the_earlier_ones() -> None:
@@ -320,7 +330,8 @@ def test_a_recording_with_other_turns_is_listed(said: Sequence[str], why: str, j
     done = judge_recording(talk, *said)
 
     assert done.code == 2
-    assert f"1 recorded conversation differs from `turns`: 'pressure' ({why}" in done.err or why in done.err
+    assert "1 recorded conversation differs from `turns`: 'pressure' (" in done.err
+    assert why in done.err
     assert talk.judged == []
 
     partial = judge_recording(talk, *said, more=("--partial",))

@@ -34,6 +34,9 @@ VERIFICATION: Final = "__verification__"
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint", "source")
 """The parameters that `VerifiedField` handles itself, in order."""
 
+TURN_OPTIONS: Final = ("turn", "missing_turn")
+"""The options of fields that read one turn of a conversation."""
+
 FIELD_OPTIONS: Final = tuple(
     name
     for name, parameter in inspect.signature(Field).parameters.items()
@@ -175,6 +178,11 @@ def make_rule(
         raise TemplateError(f"{kind} reads the response, so the field cannot have a source; use another primitive")
     if source is not None and extraction_hint:
         raise TemplateError("extraction_hint has no effect on a field with a source, which no judge fills; remove it")
+    if source is not None and (of_turn := [name for name in TURN_OPTIONS if name in options]):
+        raise TemplateError(
+            f"{of_turn[0]} has no effect on a field that {source} fills, because a known value describes all turns of "
+            f"an answer; remove {of_turn[0]}, or replace the known value by a description for the judge"
+        )
     truth = None if ground_truth is UNSET else ground_truth
     try:
         verify_with.check_expected(truth)
