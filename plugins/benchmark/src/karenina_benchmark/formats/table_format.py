@@ -23,6 +23,7 @@ from karenina_benchmark.question_import import (
 from karenina_benchmark.tables.column_roles import (
     CHOICES,
     CONTEXT,
+    FIELD_COLUMN,
     ID,
     KEYWORDS,
     MODEL,
@@ -52,7 +53,7 @@ COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MOD
 READING: Final = ("rows", "encoding", "sheet", "choice_by", "exact")
 """Options for reading the file that `columns` may contain. The value of `choice_by` is one of `CHOICE_BY`."""
 
-_FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
+_OF_FIELDS: Final = "answer.NAME, description.NAME, from.NAME"
 _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
 _LONGEST: Final = 500
 _MOST_SHOWN: Final = 3
@@ -250,11 +251,11 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     Columns that `columns` does not map are found by their names. Raises `BenchmarkFileError` if an unknown name or
     column is mapped, or if no column has questions.
     """
-    several = {name: column for name, column in columns.items() if _FIELD.fullmatch(name)}
+    several = {name: column for name, column in columns.items() if FIELD_COLUMN.fullmatch(name)}
     columns = {name: column for name, column in columns.items() if name not in several}
     for name, column in [*columns.items(), *several.items()]:
         if name not in COLUMNS and name not in several and not is_question_field(name):
-            cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}, answer.NAME")
+            cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}, {_OF_FIELDS}")
             raise BenchmarkFileError(table.file, "", f"no column can be mapped to {name!r}", cure)
         parts = names_in(column) if name == QUESTION else []
         for part in parts or [column]:
@@ -269,6 +270,11 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     values = [row.values for row in table.rows]
     roles = choose_roles(table.columns, values, mapped, taken=(*own.values(), *in_text, *several.values()))
     roles = _with_fields(roles, several, keeps_truth=TRUTH in mapped)
+    for name in several:
+        field_name = name.partition(".")[2]
+        if field_name not in roles.fields:
+            cure = f"map its right answers too, with answer.{field_name}=COLUMN, or remove {name}"
+            raise BenchmarkFileError(table.file, "", f"{name} is about a field that has no column of answers", cure)
     if QUESTION not in roles.columns:
         longest = max(table.columns, key=lambda column: sum(len(str(row.get(column) or "")) for row in values[:50]))
         example = _make_example(table.file, longest, roles.get(TRUTH) or "COLUMN")
@@ -289,19 +295,19 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
     """Replace the single correct answer by the user's columns for several.
 
-    `several` maps `answer.NAME`, `gold.NAME` and `description.NAME` to columns. The column of the single answer becomes
-    unused, unless `keeps_truth` is set. Without columns for several answers, the roles are unchanged.
+    `several` maps `answer.NAME`, `gold.NAME`, `description.NAME` and `from.NAME` to columns. The column of the single
+    answer becomes unused, unless `keeps_truth` is set. Without columns for several answers, the roles are unchanged.
     """
-    fields, descriptions = dict(roles.fields), dict(roles.descriptions)
+    fields, descriptions, sources = dict(roles.fields), dict(roles.descriptions), dict(roles.sources)
     for name, column in several.items():
         kind, _, field_name = name.partition(".")
-        (descriptions if kind == "description" else fields)[field_name] = column
+        {"description": descriptions, "from": sources}.get(kind, fields)[field_name] = column
     if not several or not fields:
         return roles
     single = roles.get(TRUTH) if not keeps_truth else None
     columns = {role: column for role, column in roles.columns.items() if column != single or role != TRUTH}
     unused = (*roles.unused, single) if single is not None else roles.unused
-    return replace(roles, columns=columns, fields=fields, descriptions=descriptions, unused=unused)
+    return replace(roles, columns=columns, fields=fields, descriptions=descriptions, sources=sources, unused=unused)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:

@@ -101,8 +101,9 @@ _GRADES: Final = frozenset(_WORDS_OF_GRADES.split())
 _VERDICTS: Final = _GRADES | {"0", "1", "true", "false", "yes", "no", "00", "10"}
 _MOST_GRADES: Final = 6
 _LINK: Final = re.compile(r"https?://|www\.|doi:|10\.[0-9]{4,}/", re.IGNORECASE)
-_FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)", re.IGNORECASE)
-_DESCRIPTION: Final = "description"
+FIELD_COLUMN: Final = re.compile(r"(answer|gold|description|from)\.([^\W\d]\w*)", re.IGNORECASE)
+"""The names of columns about one of several answers: the answer, its description, the known value that fills it."""
+_ANSWER_COLUMNS: Final = ("answer", "gold")
 _INDICES: Final = frozenset(
     ("", "index", "level0", "indexlevel0", "no", "nr", "num", "number", "row", "rownumber", "sno")
 )
@@ -114,8 +115,9 @@ class Roles:
     """The columns of a table by role.
 
     `columns` contains the column of each role. `options` contains columns by letter, if each option has one. `fields`
-    contains the columns of several correct answers by name (`answer.gene`, `gold.gene`), and `descriptions` those with
-    their descriptions (`description.gene`). `contexts` are all context columns, of which the first is in `columns`.
+    contains the columns of several correct answers by name (`answer.gene`, `gold.gene`), `descriptions` those with
+    their descriptions (`description.gene`), and `sources` those with the names of the known values that fill them
+    (`from.gene`). `contexts` are all context columns, of which the first is in `columns`.
 
     `grades` are columns that are named like a correct answer but contain verdicts. `unused` are the other columns, and
     `rivals` those of them that are named like a correct answer. `repeated_id` is a column that is named like an id, but
@@ -126,6 +128,7 @@ class Roles:
     options: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
     contexts: tuple[str, ...] = ()
     grades: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
@@ -170,15 +173,15 @@ def choose_roles(
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
     free = [column for column in columns if column not in used]
-    named = {column: match for column in columns if (match := _FIELD.fullmatch(column))}
-    fields = {match[2]: column for column, match in named.items() if match[1].casefold() != _DESCRIPTION}
-    descriptions = {
-        match[2]: column
-        for column, match in named.items()
-        if match[1].casefold() == _DESCRIPTION and match[2] in fields
-    }
+    named = {column: match for column in columns if (match := FIELD_COLUMN.fullmatch(column))}
+    fields = {match[2]: column for column, match in named.items() if match[1].casefold() in _ANSWER_COLUMNS}
+    about: dict[str, dict[str, str]] = {"description": {}, "from": {}}
+    for column, match in named.items():
+        if (kind := match[1].casefold()) in about and match[2] in fields:
+            about[kind][match[2]] = column
+    descriptions, sources = about.values()
     options = {} if CHOICES in chosen else find_options(free)
-    used = {*fields.values(), *descriptions.values(), *options.values()}
+    used = {*fields.values(), *descriptions.values(), *sources.values(), *options.values()}
     free = [column for column in free if column not in used]
     if QUESTION not in chosen:
         _take(chosen, free, QUESTION)
@@ -218,6 +221,7 @@ def choose_roles(
         options,
         fields,
         descriptions,
+        sources,
         tuple(contexts),
         tuple(grades),
         tuple(name for name in columns if name in unused),

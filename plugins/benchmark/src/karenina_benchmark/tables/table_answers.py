@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from karenina_benchmark.tables.answer_kinds import KINDS, Cell
+from karenina_benchmark.tables.answer_kinds import KINDS, Cell, Kind, is_empty, read_as, read_marks
 from karenina_benchmark.tables.column_roles import TRUTH, fold_name
 from karenina_benchmark.tables.declare_answers import DeclaredAnswers, declare_answers, holds_alternatives
 from karenina_benchmark.tables.question_rows import QuestionRow, QuestionRows, has_alternatives
 from karenina_core.catalog import read_catalog
 from karenina_template.templates.primitives import primitives_by_field_type
+from karenina_toolkit.known_values import find_offer
 from karenina_toolkit.printable import quantity
 
 _TYPES: Final = ("type", "answertype", "kind", "answerkind")
+_KINDS_OF_VALUES: Final[Mapping[str, Kind]] = {"bool": "yes or no", "list": "list", "list[str]": "list"}
+"""The kinds of answers whose cells are read in the same way for known values of a type."""
 _OPTION: Final = "The option that the response gives as its answer, copied as the response writes it"
 _LETTER: Final = "The letter of the option that the response gives as its answer"
 _OPTIONS: Final = "The letters of all options that the response gives as its answer"
@@ -88,7 +92,8 @@ def _declare_column(
     for their letters. For `exact` and `any_of`, see `declare_rows`. If a sentence or object cannot be compared, its row
     loses all fields.
     """
-    places = [at for at, row in enumerate(rows) if name is not None or not row.right]
+    known = _declare_known(done, table, rows, column, name) if name in table.roles.sources else frozenset()
+    places = [at for at, row in enumerate(rows) if at not in known and (name is not None or not row.right)]
     cells = [  # for one of several answers, its name says what is asked for
         Cell(rows[at].row.values.get(column), name.replace("_", " "), rows[at].row.where())
         if name is not None
@@ -115,9 +120,32 @@ def _declare_column(
             done.fields[at] = None
         elif declared is not None and fields is not None:
             fields[name or TRUTH] = declared
-    for at in set(range(len(rows))).difference(places):
+    for at in set(range(len(rows))).difference(places, known):
         question = rows[at]
         done.fields[at] = {TRUTH: declare_options(question.options, question.right, several=table.several_right)}
+
+
+def _declare_known(
+    done: RowTemplates, table: QuestionRows, rows: Sequence[QuestionRow], column: str, name: str
+) -> frozenset[int]:
+    """Add the field `name` to the rows that name the known value that fills it. Return their positions."""
+    sources = {at: _text_of(row.row.values.get(table.roles.sources[name])) for at, row in enumerate(rows)}
+    named = {at: source for at, source in sources.items() if source is not None}
+    cells = {at: Cell(rows[at].row.values.get(column), name, rows[at].row.where()) for at in named}
+    marks = read_marks([*cells.values()])
+    compared: Counter[str] = Counter()
+    for at, source in named.items():
+        fields = done.fields[at]
+        if fields is not None and not is_empty(cells[at].value):
+            offer = find_offer(source)
+            kind = _KINDS_OF_VALUES.get(offer.kind) if offer is not None else None
+            answer = read_as(kind, cells[at], marks) if kind is not None else None
+            fields[name] = {"from": source, "ground_truth": cells[at].value if answer is None else answer.truth}
+            compared[source] += 1
+    done.notes += [
+        f"{column!r}: {quantity(n, 'answer')} for the known value {source}" for source, n in compared.items()
+    ]
+    return frozenset(named)
 
 
 def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
