@@ -8,10 +8,12 @@ Stages must do what they declare, must not show the ground truth to models, and 
 from __future__ import annotations
 
 import asyncio
+import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import pytest
+from pydantic import TypeAdapter
 
 from karenina_core.artifacts.artifact import AnyKey, Slot
 from karenina_core.artifacts.declarations import why_refused
@@ -116,6 +118,19 @@ class StageContract(PluginContract):
         assert (run.record.status, run.record.reason, run.record.error) == ("ran", None, None)
         missing = [key.name for key in self.stage.produces if not run.state.has(key.name)]
         assert missing == [], "a stage that runs must set every artifact that it produces; None counts as a value"
+
+    def test_it_offers_each_known_value_that_it_declares(self) -> None:
+        """Each name in `offers` has a value of its type, or a reason; names with `*` have at least one."""
+        values = self.run().state.values
+        missing = [name for name in self.stage.offers if not fnmatch.filter(values, name)]
+        assert missing == [], (
+            "a stage that runs must call offer_value for each name in `offers`, with None and a reason if there is no "
+            "value; a stage that offers only what templates compare needs a `question` whose template compares them all"
+        )
+        for name, known in values.items():
+            offered = max((pattern for pattern in self.stage.offers if fnmatch.fnmatchcase(name, pattern)), key=len)
+            if known.value is not None:
+                TypeAdapter(self.stage.offers[offered]).validate_python(known.value, strict=True)
 
     def test_it_runs_with_only_what_it_requires(self) -> None:
         required = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
