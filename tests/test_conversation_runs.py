@@ -12,7 +12,7 @@ from command_runs import CommandResult, run_karenina
 
 from karenina import Benchmark
 from karenina.templates import BaseAnswer, BooleanMatch, ExactMatch, VerifiedField
-from karenina_core.models.ports import Message
+from karenina_core.models.ports import AgentReply, Message, ToolCall
 from karenina_core.plugins import Plugins
 from karenina_template.question_template import field_options_of
 from karenina_testing import Request, ScriptedModels
@@ -450,6 +450,29 @@ def test_known_values_of_a_conversation_are_compared() -> None:
     result = Talk(re.sub("(?s)answer:.*", fields, TALK)).run()
 
     assert result["template"]["field_results"] == {"turns": True, "ended": True, "reached": None}
+
+
+AGENT = {"id": "m", "interface": "scripted", "model_name": "m", "mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
+
+
+def test_an_agent_at_its_turn_limit_in_a_later_turn_fails() -> None:
+    talk = Talk(TALK)
+    call = ToolCall("c1", "look_up", {"gene": "BCL2"})
+
+    def act(messages: Sequence[Message], _info: object) -> Sequence[Message] | AgentReply:
+        if sum(message.role == "user" for message in messages) == 1:
+            return [Message.assistant("It is BCL2.")]
+        return AgentReply((Message.assistant("", [call]), Message.tool("apoptosis", call)), limit_reached=True)
+
+    talk.models.act = act
+    done = talk.karenina("run", "talk.yaml", "-a", json.dumps(AGENT), *MODELS[2:], "-o", "talk.jsonl", "--full")
+    result = json.loads(Path("talk.jsonl").read_text("utf-8").splitlines()[-1])
+
+    assert done.code in (0, 1), done.out + done.err
+    assert result["outcome"] == "auto_failed"
+    assert result["extensions"]["karenina-conversation"]["conversation"]["turns"][2]["state"] == "missing"
+    assert len(result["template"]["trace_messages"]) == 4
+    assert talk.judged == []
 
 
 def test_the_majority_of_a_jury_is_compared_by_turn() -> None:
