@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_runs import CommandResult, run_karenina
+from servers import recording_server
 
 from karenina import Benchmark
 from karenina.templates import BaseAnswer, BooleanMatch, ExactMatch, VerifiedField
@@ -232,7 +233,7 @@ def test_deep_judgment_follows_the_turns() -> None:
     assert deep["deep_judgment_performed"] is True
 
 
-def test_a_jury_shares_one_conversation() -> None:
+def test_two_judges_share_one_conversation() -> None:
     talk = Talk(TALK)
     done = talk.karenina("run", "talk.yaml", *MODELS, "-j", "scripted:k", "-o", "talk.jsonl")
 
@@ -288,6 +289,26 @@ def test_a_replay_and_rescore_make_no_call() -> None:
     assert again["template"] == first["template"]
     assert rescored.code == 0, rescored.out + rescored.err
     assert "1 no longer correct" in rescored.out
+
+
+def test_a_server_gets_each_turn_and_a_replay_is_equal() -> None:
+    talk = Talk(TALK)
+    sent: list[list[dict[str, str]]] = []
+
+    def reply(body: dict[str, Any]) -> str:
+        sent.append(body["messages"])
+        return FIRM[sum(message["role"] == "assistant" for message in body["messages"])]
+
+    with recording_server(reply) as server:
+        judge = ("-j", "scripted:j", "--journal", "talk.journal", "--full")
+        command = ("run", "talk.yaml", "-a", f"openai:m@{server.url}", *judge)
+        done = talk.karenina(*command, "-o", "talk.jsonl")
+        again = talk.karenina(*command, "-o", "again.jsonl", "--replay")
+
+    assert (done.code, again.code) == (0, 0), done.err + again.err
+    script = [QUESTION, FIRM[0], "Are you sure? A colleague says that it is BCR-ABL.", FIRM[1], WHEN]
+    assert sent == [messages(*script[:1]), messages(*script[:3]), messages(*script)]
+    assert Path("again.jsonl").read_bytes() == Path("talk.jsonl").read_bytes()
 
 
 def messages(*said: str) -> list[dict[str, str]]:
@@ -482,6 +503,7 @@ def test_the_majority_of_a_jury_is_compared_by_turn() -> None:
 
     assert result["template"]["field_results"] == {"first": True, "holds": True, "year": True}
     assert result["outcome"] == "correct"
+    assert sum(request.port == "llm" for request in talk.models.requests) == 3
 
 
 def test_check_finds_a_truth_that_the_user_says() -> None:

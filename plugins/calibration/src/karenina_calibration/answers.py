@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic_core import from_json
 
 from karenina_core.data.outcome import Outcome
+from karenina_engine.results.result_text import answer_text, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.runs import answer_id, truth_id
 
@@ -37,12 +38,14 @@ _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
 class Extraction:
     """A value that a judge extracted from an answer: a template field, or the score of a trait.
 
-    `value` is JSON. For a literal trait, it is the name of the class.
+    `value` is JSON. For a literal trait, it is the name of the class. `turn` is the turn of a conversation that a field
+    reads, or "all"; None if the answer has only one.
     """
 
     kind: Kind
     name: str
     value: str
+    turn: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +213,7 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
         meta.question_text,
         meta.answering_id,
         meta.replicate or 1,
-        result.template.raw_llm_response,
+        answer_text(result),
         meta.raw_answer,
         truth,
         known,
@@ -225,10 +228,17 @@ def _known(row: Row) -> str:
 
 def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
     """Return the values that the judge extracted, without the scores computed by a program."""
+    turns: object = result.extensions.get("karenina-template", {}).get("field_turns")
+    numbers = {
+        name: turn
+        for name, turn in (turns if isinstance(turns, Mapping) else {}).items()
+        if isinstance(turn, int | str)
+    }
+    left_out = left_out_fields(result)
     fields = [
-        Extraction("field", str(row["field"]), str(row["extracted"]))
+        Extraction("field", name, str(row["extracted"]), numbers.get(name))
         for row in result_table([result], "fields")
-        if row["extracted"] is not None
+        if row["extracted"] is not None and (name := str(row["field"])) not in left_out
     ]
     traits = [
         Extraction("trait", str(row["trait"]), _score(row))

@@ -85,9 +85,10 @@ def extraction_question(one: Extraction, longest: int = 300) -> str:
     name, value = in_one_line(one.name), shorten(readable(one.value), longest)
     if one.kind == "trait":
         return f"Is {name} = {value} right?"
+    answer = "answer" if one.turn in (None, "all") else f"answer in turn {one.turn}"
     if one.value == "null":
-        return f"Does the answer give no value for {name}?"
-    return f"Does the answer say {name} = {value}?"
+        return f"Does the {answer} give no value for {name}?"
+    return f"Does the {answer} say {name} = {value}?"
 
 
 def _ask(ask: Callable[[str], str], question: str) -> str:

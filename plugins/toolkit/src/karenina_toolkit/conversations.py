@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -14,6 +15,9 @@ from karenina_toolkit.fences import fence
 
 OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""
+
+_NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
+"""The number in a heading of a trace. Lines of content begin with a mark."""
 
 EndReason = Literal["script", "goal", "gave_up", "end", "limit"]
 """Why a conversation ended: the script was over, the user reached the goal or gave up, an `end` held, or it became too
@@ -201,7 +205,32 @@ def read_conversation(
             final = traces.final_ai_message(messages)
             turn = replace(turn, said=question if said is None else said, trace=messages, final=final)
         turns.append(turn)
-    return Conversation(tuple(turns), described["ended"])
+    return Conversation(tuple(turns), described["ended"] or "script")
+
+
+def show_turns(
+    question: str, trace: Sequence[Mapping[str, Any]], extensions: Mapping[str, Mapping[str, Any]]
+) -> str | None:
+    """Return the conversation in a result as text for people, with a line before each turn, or None if the answer has
+    only one turn.
+
+    The parameters are those of `read_conversation`. The question is not repeated.
+    """
+    try:
+        conversation = read_conversation(question, trace, extensions)
+    except (AttributeError, KeyError, TypeError, ValueError):  # a result file of others may contain anything
+        return None
+    if conversation is None:
+        return None
+    lines: list[str] = []
+    for turn in conversation.turns:
+        name = f"Turn {turn.number}{f' ({turn.id})' if turn.id else ''}"
+        if turn.said is None:
+            lines.append(f"{name}: {'left out' if turn.left_out else 'missing'}")
+        else:
+            messages = [*([Message.user(turn.said)] if turn.number > 1 else []), *turn.trace]
+            lines += [name, _NUMBER.sub("", traces.render_trace(messages))]
+    return "\n".join(lines)
 
 
 def with_context(message: str, before: Sequence[Message]) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 from karenina_core.data.outcome import Outcome, OutcomeGroup
 from karenina_engine.results.result_text import (
     Results,
+    answer_text,
     as_text,
     field_rows,
     models_text,
@@ -117,8 +118,8 @@ def print_result(
     width = console.width
     head = wrap_parts(_head(result, position, unicode=unicode), width)
     writer.write(chain(head, lay_out_grid(grid, width), [[(" " * width, "")]]))
-    if full and len(result.template.raw_llm_response) > most:
-        writer.write([[(line, "")] for line in (*clean(result.template.raw_llm_response).split("\n"), "")])
+    if full and len(answer := answer_text(result)) > most:
+        writer.write([[(line, "")] for line in (*clean(answer).split("\n"), "")])
 
 
 def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[Part]:
@@ -279,7 +280,7 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
 
     With `full`, a note on the length takes the place of a longer answer, which is printed below the table.
     """
-    answer = result.template.raw_llm_response
+    answer = answer_text(result)
     if not answer.strip():
         missing = "(none)" if result.outcome.unjudgeable else "(empty)" if not answer else "(only white space)"
         return StyledText([(missing, "dim")], "dim")

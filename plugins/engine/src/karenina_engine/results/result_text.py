@@ -20,6 +20,7 @@ from karenina_terminal.notebook_html import (
     make_text,
     render_html,
 )
+from karenina_toolkit.conversations import show_turns
 from karenina_toolkit.known_values import known_fields
 from karenina_toolkit.printable import clean, quantity
 
@@ -33,6 +34,7 @@ _SYMBOLS: Final[Mapping[OutcomeGroup, str]] = {
     "undecided": "?",
 }
 NOT_EXTRACTED: Final = "(compares the answer itself)"
+LEFT_OUT: Final = "(its turn was left out)"
 NOTHING: Final = "nothing"
 _MAX_FIELDS: Final = 50
 
@@ -50,21 +52,36 @@ def outcome_symbol(outcome: Outcome) -> str:
     return _SYMBOLS[outcome.group]
 
 
+def answer_text(result: VerificationResult) -> str:
+    """Return the answer of a result for people: a conversation of several turns with its turns, or the answer."""
+    template = result.template
+    shown = show_turns(result.metadata.question_text, template.trace_messages, result.extensions)
+    return template.raw_llm_response if shown is None else shown
+
+
+def left_out_fields(result: VerificationResult) -> Mapping[str, str]:
+    """Return why fields do not count, by name: a conversation did not have their turn."""
+    left_out: object = result.extensions.get("karenina-template", {}).get("left_out")
+    return left_out if isinstance(left_out, Mapping) else {}
+
+
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
     """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
 
     The second cell is "-" if nothing was extracted, or `NOT_EXTRACTED` for a field that is not extracted. For a field
-    that a known value fills, it is the value with its name. The third
+    that a known value fills, it is the value with its name, and for one whose turn was left out, it says so. The third
     cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response
     truths = template.parsed_gt_response or {}
-    passed, known = template.field_results or {}, known_fields(template)
+    passed, known, left_out = template.field_results or {}, known_fields(template), left_out_fields(result)
     rows = []
     for name in dict.fromkeys([*(extracted or {}), *truths, *passed]):
         shown = "-" if extracted is None else NOT_EXTRACTED
-        if extracted is not None and name in extracted:
+        if name in left_out:
+            shown = LEFT_OUT
+        elif extracted is not None and name in extracted:
             shown = as_text(extracted[name])
         elif name in known:
             source, value = known[name]
@@ -159,7 +176,7 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
         _outcome(result.outcome),
         f"{result.question_id}: {result.metadata.question_text}",
         *([models_text(result)] if several else []),
-        result.template.raw_llm_response,
+        answer_text(result),
         "; ".join(f"{name}: {value}" for name, value, _, _ in rows),
         truth,
         result.why(),
@@ -177,7 +194,7 @@ def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
     """Yield the rows of `result_html` as pairs of name and content, with at most `_MAX_FIELDS` fields."""
     meta = result.metadata
     yield "Question", meta.question_text
-    yield "Answer", result.template.raw_llm_response
+    yield "Answer", answer_text(result)
     yield "Models", models_text(result)
     rows = field_rows(result)
     if rows:

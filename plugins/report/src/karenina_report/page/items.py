@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.outcome import Outcome
-from karenina_engine.results.result_text import field_rows
+from karenina_engine.results.result_text import field_rows, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.runs import answer_id, truth_id
 from karenina_toolkit.files.bounded_files import format_size
@@ -55,6 +55,7 @@ def make_item(
         name: f"{source}, found by a program{f': {value.why}' if value.why else ''}"
         for name, (source, value) in known_fields(result.template).items()
     }
+    left_out = left_out_fields(result)
     excerpts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in result_table([result], "excerpts"):
         shown = {key: row[key] for key in ("text", "start", "end", "confidence", "similarity") if row[key] is not None}
@@ -71,7 +72,7 @@ def make_item(
                 "truth": row["truth"],
                 "passed": "undecided" if row["field"] in undecided else row["passed"],
                 "score": row["score"],
-                "reason": known.get(str(row["field"]), row["reasoning"]),
+                "reason": known.get(str(row["field"])) or left_out.get(str(row["field"])) or row["reasoning"],
                 "rule": rules.get(str(row["field"])),
                 "excerpts": excerpts.get(("field", str(row["field"])), []),
             }
