@@ -12,6 +12,7 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     PlainValidator,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -33,7 +34,12 @@ def _read_primitive(value: object) -> Primitive:
     return primitive
 
 
-Said = Annotated[Primitive, PlainValidator(_read_primitive), PlainSerializer(lambda value: value.to_json())]
+Said = Annotated[
+    Primitive,
+    PlainValidator(_read_primitive),
+    PlainSerializer(lambda value: value.to_json()),
+    WithJsonSchema({"type": ["object", "string"]}),
+]
 
 
 class Condition(StrictSettings):
@@ -81,7 +87,8 @@ def _read_entry(value: object) -> object:
     return {"say": value} if isinstance(value, str) else value
 
 
-Says = Annotated[Entry, BeforeValidator(_read_entry)]
+Says = Annotated[Entry, BeforeValidator(_read_entry, json_schema_input_type=Entry | str)]
+Turns = Annotated[tuple[Says, ...], BeforeValidator(script_entries, json_schema_input_type=tuple[Says, ...] | str)]
 
 
 class UserBrief(StrictSettings):
@@ -107,7 +114,7 @@ class QuestionFields(BaseModel):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
-    turns: Annotated[tuple[Says, ...], BeforeValidator(script_entries)] = Field(
+    turns: Turns = Field(
         default=(),
         description="What the user says after the first answer: a list of messages (say) and ways out (end).",
     )

@@ -90,12 +90,12 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     defs["Traits"] = _traits(kinds)
     defs["Strategy"] = _strategy()
     defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
-    defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"])
+    defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"], defs)
     defs["Field"]["properties"]["from"]["anyOf"] = [{"enum": _known_value_names()}, _TEXT]
     defs["RowField"] = _object(_FIELD_TEXTS, {})
     defs["Example"] = _object(_help_texts(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
     defs["Question"] = _question()
-    defs["Question"]["properties"] |= _plugin_fields(owned["question_fields"])
+    defs["Question"]["properties"] |= _plugin_fields(owned["question_fields"], defs)
     defs["QuestionsFrom"] = _object(_IMPORT_TEXTS, {**_template_types("RowField"), "rubric": _rubric()}, ["file"])
     top: Schema = {
         "karenina": {"const": yaml_format.FORMAT_VERSION},
@@ -227,19 +227,29 @@ def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Mapping[str, t
     `owned` contains the fields of installed plugins. Those of plugins that are not installed may have any value.
     """
     type_name = kind.model_fields["type"].default
-    own = _plugin_fields({name: model for name, model in owned.items() if type_name in kinds_with(model)})
+    own = _plugin_fields({name: model for name, model in owned.items() if type_name in kinds_with(model)}, defs)
     others: Schema = {name: {} for name in sorted(read_catalog()["trait_fields"]) if name not in owned}
     defs[kind.__name__]["properties"] = {**others, **own, **defs[kind.__name__]["properties"]}
 
 
-def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
-    """Return the schemas of the fields of plugins, by full name and as tables for their packages."""
-    return with_tables(
-        {
-            name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
-            for name, model in models.items()
-        }
-    )
+def _plugin_fields(models: Mapping[str, type[BaseModel]], defs: Schema) -> Schema:
+    """Return the schemas of the fields of plugins, by full name and as tables for their packages.
+
+    Definitions that they refer to are added to `defs`. Fields of a model for which pydantic cannot make a schema may
+    have any value.
+    """
+    found: Schema = {}
+    for name, model in models.items():
+        plain = name.rpartition(".")[2]
+        try:
+            schema = model.model_json_schema(ref_template=_REF)
+        except PydanticInvalidForJsonSchema:
+            schema = {"properties": {plain: {}}}
+        for inner, part in schema.get("$defs", {}).items():
+            defs.setdefault(inner, part)
+        described = {"description": model.model_fields[plain].description or ""}
+        found[name] = {**schema["properties"].get(plain, {}), **described}
+    return with_tables(found)
 
 
 def with_tables(properties: Mapping[str, Any]) -> Schema:
