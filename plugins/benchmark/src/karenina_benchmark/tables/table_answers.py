@@ -92,7 +92,9 @@ def _declare_column(
     for their letters. For `exact` and `any_of`, see `declare_rows`. If a sentence or object cannot be compared, its row
     loses all fields.
     """
-    known = _declare_known(done, table, rows, column, name) if name in table.roles.sources else frozenset()
+    known: frozenset[int] = frozenset()
+    if name is not None and name in table.roles.sources:
+        known = _declare_known(done, table, rows, column, name)
     places = [at for at, row in enumerate(rows) if at not in known and (name is not None or not row.right)]
     cells = [  # for one of several answers, its name says what is asked for
         Cell(rows[at].row.values.get(column), name.replace("_", " "), rows[at].row.where())

@@ -9,12 +9,13 @@ from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.text import did_you_mean
 from karenina_template.question_template import field_options_of
-from karenina_template.templates.field import TURN_OPTIONS
 from karenina_toolkit.conversations import TurnChoice, script_entries
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.plan import Plan
+
+_NAMES = ("turn", "missing_turn")
 
 
 def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None = None) -> Iterator[tuple[str, str]]:
@@ -72,12 +73,12 @@ def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mappi
     """Yield the place, the field's name (empty for a trait) and the options of all that reads a turn."""
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.traits if rubric is not None else ():
-            if not trait.extra.keys().isdisjoint(TURN_OPTIONS):
+            if not trait.extra.keys().isdisjoint(_NAMES):
                 yield f"trait {trait.name!r}", "", trait.extra
     source = question.answer_template
-    if source is None or any(name in source for name in TURN_OPTIONS):
+    if source is None or any(name in source for name in _NAMES):
         for name, options in field_options_of(question, trust).items():
-            if not options.keys().isdisjoint(TURN_OPTIONS):
+            if not options.keys().isdisjoint(_NAMES):
                 yield f"field {name!r}", name, options
 
 

@@ -130,7 +130,8 @@ class StageContract(PluginContract):
         for name, known in values.items():
             offered = max((pattern for pattern in self.stage.offers if fnmatch.fnmatchcase(name, pattern)), key=len)
             if known.value is not None:
-                TypeAdapter(self.stage.offers[offered]).validate_python(known.value, strict=True)
+                kind: Any = self.stage.offers[offered]
+                TypeAdapter(kind).validate_python(known.value, strict=True)
 
     def test_it_runs_with_only_what_it_requires(self) -> None:
         required = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
