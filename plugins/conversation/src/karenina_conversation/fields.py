@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
@@ -135,15 +136,30 @@ class QuestionFields(BaseModel):
         return self
 
 
+Number = Annotated[int, Field(ge=1)]
+
+
 class OnlyTurn(StrictSettings):
     """A turn that is judged without the turns before it."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
-    only: int | str = Field(description="The number or id of a turn, or last.")
+    only: Number | str = Field(description="The number or id of a turn, or last.")
 
 
-TurnName = int | str | OnlyTurn
+def _read_turn(value: object) -> object:
+    """Return the number, id or `OnlyTurn` that a field or trait names. Raises `ValueError` for any other value."""
+    only = isinstance(value, Mapping) and [*value] == ["only"]
+    turn = value["only"] if isinstance(value, Mapping) and only else value
+    is_number = isinstance(turn, int) and not isinstance(turn, bool) and turn >= 1
+    if not is_number and not (isinstance(turn, str) and turn.strip()):
+        raise ValueError("write the number of a turn (1 is the question), its id, last or all, or {only: 2}")
+    if only and turn == "all":
+        raise ValueError("`only` shows one turn; for the whole conversation, write turn: all")
+    return OnlyTurn(only=turn) if only else turn
+
+
+TurnName = Annotated[int | str | OnlyTurn, PlainValidator(_read_turn, json_schema_input_type=Number | str | OnlyTurn)]
 
 
 class TurnFields(BaseModel):

@@ -62,10 +62,16 @@ class TurnChoice:
 
     @classmethod
     def read(cls, options: Mapping[str, Any], default: str = "last") -> TurnChoice:
-        """Return the choice in the options of a field or trait (`turn` and `missing_turn`)."""
+        """Return the choice in the options of a field or trait (`turn` and `missing_turn`).
+
+        An invalid value, which the check of plugins' fields reports, is read as the default.
+        """
         turn = options.get("turn")
         only = turn.get("only") if isinstance(turn, Mapping) else None
-        return cls(only or turn or default, only is not None, options.get("missing_turn") == "wrong")
+        chosen = turn if only is None else only
+        if not isinstance(chosen, int | str) or isinstance(chosen, bool):
+            chosen = default
+        return cls(chosen, only is not None, options.get("missing_turn") == "wrong")
 
     @property
     def is_default(self) -> bool:

@@ -95,7 +95,10 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
 def describe_scenarios(names: Sequence[str]) -> str:
     """Describe the scenarios for a message: their number, the first few names, and what they are."""
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
-    return f"{count}, which are not evaluated (in a scenario, the next turn of a conversation depends on an answer)"
+    return (
+        f"{count}, which are not evaluated (in a scenario, the next turn of a conversation depends on an answer); "
+        "write them as questions with `turns`, whose conditions are decided by programs"
+    )
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
