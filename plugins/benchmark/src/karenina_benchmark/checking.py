@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,8 +24,10 @@ from karenina_engine.check.turns import said_texts, turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
+from karenina_template.templates.primitives import Primitive, files_in
 from karenina_template.templates.self_check import find_flaws, find_said_truths, find_truth_errors
 from karenina_template.templates.source.loading import find_errors
+from karenina_toolkit.files.bounded_files import open_only_below
 from karenina_toolkit.known_values import offered_values
 
 if TYPE_CHECKING:
@@ -292,6 +295,7 @@ class _Check:
         self._trust = trust
         self._quality = quality
         self._truths = EqualTruths()
+        self._is_trusted: bool | None = None
         from karenina_engine.check.plugin_checks import OwnedFields
 
         self._fields = OwnedFields(active_plugins())
@@ -389,7 +393,8 @@ class _Check:
             for problem in find_errors(question.answer_template or "", error):
                 self._add_in_template("error", question, problem.reason, "", problem.line)
             return
-        self._check_truths(question, bound)
+        with self._template_files(bound, config):
+            self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
         """Warn about different ground truths that the field's rule treats as equal."""
@@ -434,6 +439,31 @@ class _Check:
                 continue
             path = [] if field is None else ["answer", field, *([flaw.part] if flaw.part else [])]
             self._add(flaw.level, place, flaw.what, flaw.cure, *path, question=question.id)
+
+    @contextmanager
+    def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> Iterator[None]:
+        """Resolve the files that the template names, and open no file outside of the folder that is not trusted."""
+        kinds = {type(rule.primitive) for rule in bound.template.key.rules.values()}
+        if all(kind.check_files is Primitive.check_files for kind in kinds):
+            yield
+            return
+        own = config.setting("template_files") if config.has("template_files") else None
+        folder = own or (self._benchmark.path.absolute().parent if self._benchmark.path is not None else None)
+        with files_in(folder), open_only_below(None if self._trusts_values() else folder):
+            yield
+
+    def _trusts_values(self) -> bool:
+        """Return whether the user trusts all restricted values of the benchmark."""
+        from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
+        from karenina_engine.user_files import trusts_values
+
+        path = self._benchmark.path
+        if path is None or self._trust.everything:
+            return True
+        if self._is_trusted is None:
+            values = find_restricted_values(self._benchmark)
+            self._is_trusted = bool(values) and trusts_values(self._trust, path, names_and_values(values))
+        return self._is_trusted
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
         """Add an error for each field whose known value no plugin offers, or whose type does not fit the value."""

@@ -182,6 +182,8 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
     No model is called. The new results are written to `output`. Results for unknown questions are skipped. Raises
     `ConfigError` if this leaves none.
     """
+    from karenina_template.templates.primitives import files_in
+
     began = time.monotonic()
     before, after = RunTally(), RunTally()
     changes: list[Change] = []
@@ -192,7 +194,8 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
         if question is None:
             gone += 1
             continue
-        now = _rescore(then, question, trust)
+        with files_in(benchmark.path.absolute().parent if benchmark.path is not None else None):
+            now = _rescore(then, question, trust)
         group = (then.metadata.answering_id, then.metadata.parsing_id)
         before.add(group, then.outcome, then.question_id, then.template.verify_granular_result)
         after.add(group, now.outcome, now.question_id, now.template.verify_granular_result)

@@ -1,4 +1,4 @@
-"""Reads and compares structures with RDKit. The functions run in child processes, because they may take long or crash."""
+"""Reads and compares structures with RDKit, in child processes, because it may take long or crash."""
 
 from __future__ import annotations
 

@@ -11,13 +11,14 @@ from typing import Final
 _LONGEST: Final = 500
 _DEEPEST: Final = 20
 _METALS: Final = frozenset(
-    "Li Be Na Mg Al K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Cs Ba La Ce Pr Nd Pm Sm "
-    "Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr "
-    "Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv".split()
+    re.findall(
+        "[A-Z][a-z]?",
+        "LiBeNaMgAlKCaScTiVCrMnFeCoNiCuZnGaRbSrYZrNbMoTcRuRhPdAgCdInSnCsBaLaCePrNdPmSm"
+        "EuGdTbDyHoErTmYbLuHfTaWReOsIrPtAuHgTlPbBiPoFrRaAcThPaUNpPuAmCmBkCfEsFmMdNoLr"
+        "RfDbSgBhHsMtDsRgCnNhFlMcLv",
+    )
 )
-_ELEMENTS: Final = _METALS | frozenset(
-    "H D T He B C N O F Ne Si P S Cl Ar Ge As Se Br Kr Sb Te I Xe At Rn Ts Og".split()
-)
+_ELEMENTS: Final = _METALS | frozenset(re.findall("[A-Z][a-z]?", "HDTHeBCNOFNeSiPSClArGeAsSeBrKrSbTeIXeAtRnTsOg"))
 _HYDROGEN: Final = {"D": "2H", "T": "3H"}
 _RAISED: Final = str.maketrans(
     "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"

@@ -9,8 +9,8 @@ from typing import Final
 
 _SIGNS: Final = {ord(sign): "-" for sign in "\u2010\u2011\u2012\u2013\u2014\u2212\u207b\ufe63\uff0d"}
 _INVISIBLE: Final = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
-_PAIRS: Final = (("**", "**"), ("__", "__"), ("```", "```"), ("`", "`"), ("$$", "$$"), ("$", "$"), ('"', '"'), ("'", "'"),
-                 ("\\(", "\\)"), ("\u201c", "\u201d"), ("<", ">"), ("<code>", "</code>"))  # fmt: skip
+_PAIRS: Final = (("**", "**"), ("__", "__"), ("```", "```"), ("`", "`"), ("$$", "$$"), ("$", "$"), ('"', '"'),
+                 ("'", "'"), ("\\(", "\\)"), ("\u201c", "\u201d"), ("<", ">"), ("<code>", "</code>"))  # fmt: skip
 _COMMAND: Final = re.compile(r"\\(?:ce|mathrm|mathsf|text[a-z]*|boxed|rm|mathbf|operatorname)\s*\{(.*)\}", re.DOTALL)
 _KIND: Final = r"(?:(?:canonical|isomeric|the|molecular|chemical)\s+)*(?:SMILES|InChI\s?Key|InChI|structure|formula)"
 _LABEL: Final = re.compile(rf"{_KIND}(?:\s+(?:string|code|notation))?\s*(?::|\bis\b|=(?!\s?1S?/))\s*", re.IGNORECASE)

@@ -27,6 +27,7 @@ from karenina_engine.run.panel import not_judged
 from karenina_jury.jury_result import EXTENSION, JuryRecord, combined, make_vote
 from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
 from karenina_template.question_template import template_of
+from karenina_template.templates.primitives import files_of
 from karenina_template.templates.shapes.schema import is_reasoning
 from karenina_toolkit.stage_support import gather_all
 
@@ -81,7 +82,7 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
         raise ConfigError(
             [f"jury.quorum must be {bounds} (more than half of the {len(first)} voting judges), not {quorum}"]
         )
-    return JuryPanel(jury, quorum, first, others)
+    return JuryPanel(config, jury, quorum, first, others)
 
 
 @dataclass(slots=True)
@@ -96,7 +97,15 @@ class _Vote:
 class JuryPanel:
     """Several judges that vote on answers, and perhaps one that decides without a quorum."""
 
-    def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
+    def __init__(
+        self,
+        config: VerificationConfig,
+        jury: Jury,
+        quorum: int,
+        first: Sequence[ModelConfig],
+        others: Sequence[ModelConfig],
+    ) -> None:
+        self._config = config
         self._jury = jury
         self._quorum = quorum
         self._first = tuple(first)
@@ -165,7 +174,8 @@ class JuryPanel:
         if self._other is not None:
             why = _describe_missing(vote.asked) or why
         if why is None:
-            return await _elected(vote)
+            with files_of(self._config):
+                return await _elected(vote)
         if self._other is None:
             record.undecided = why
             return not_judged(first, f"jury: {why}", _outcome_without_vote(vote.asked))

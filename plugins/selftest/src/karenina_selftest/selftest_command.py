@@ -230,12 +230,14 @@ def _select_cases(
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
     from karenina_selftest.own_cases import make_own_cases
+    from karenina_template.templates.primitives import files_in
 
     if own_only and benchmark is None:
         raise ConfigError(["--own-only requires a benchmark; specify FILE"])
     cases = [] if own_only else list(shipped_cases())
     if benchmark is not None:
-        own = make_own_cases(benchmark, trust)
+        with files_in(benchmark.path.absolute().parent if benchmark.path is not None else None):
+            own = make_own_cases(benchmark, trust)
         cases += own.cases
         _note_left_out(screen, own.left_out, len(benchmark))
     chosen = [case for case in cases if not families or case.family in families]

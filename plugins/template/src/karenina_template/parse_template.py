@@ -8,6 +8,7 @@ the response rejects.
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
@@ -184,6 +185,12 @@ class TemplateSettings(BaseModel):
         "other templates, it rereads numbers that it seems to have misread (numbers in words or in "
         "another unit) and dates whose year is not in the response. By default, only judges that an "
         "adapter declares as small do so.",
+    )
+    template_files: Path | None = Field(
+        default=None,
+        description="Folder of the files that templates name by relative paths, such as tables of terms; by default, "
+        "that of the benchmark.",
+        json_schema_extra={"follows": "folder", "allowed_in_files": "below", "changes_results": False},
     )
 
 

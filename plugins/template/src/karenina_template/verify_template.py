@@ -64,7 +64,7 @@ class VerifyTemplate(Stage):
         return known_values_of(question)
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive that defines `before_run`, or a field with a source.
+        """Return whether the template may have a primitive with a check before runs, or a field with a source.
 
         Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
         class.
@@ -83,12 +83,14 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` of the templates' primitives, and return no needs.
+        """Call `before_run` and `check_files` of the templates' primitives, and return no needs.
 
-        Raises `ConfigError` if a primitive cannot work in this run, or a field's type does not fit its known value.
+        Raises `ConfigError` if a primitive cannot work in this run, its file is missing or does not fit the ground
+        truth, or a field's type does not fit its known value.
         Invalid and untrusted templates are ignored here, because their items end in an error.
         """
         from karenina_template.templates import TemplateError
+        from karenina_template.templates.primitives import files_of
 
         seen: set[str] = set()
         problems: list[str] = []
@@ -100,6 +102,11 @@ class VerifyTemplate(Stage):
             for name, rule in template.key.rules.items() if template is not None else ():
                 misfit = template.why_unfit(name) if template is not None else None
                 problems += [f"question {question.id}: {misfit}"] if misfit is not None else []
+                try:
+                    with files_of(config):
+                        rule.primitive.check_files(rule.truth)
+                except ValueError as error:
+                    problems.append(f"question {question.id}, field {name}: {error}")
                 kind = repr(rule.primitive)
                 if kind in seen:
                     continue
@@ -125,6 +132,8 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
+        from karenina_template.templates.primitives import files_of
+
         bound = context.get_artifact(ANSWER_CLASS)
         answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
         text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -135,7 +144,8 @@ class VerifyTemplate(Stage):
             if left_out := read_turns(bound, answer, conversation):
                 context.set_result_field("left_out", left_out)
         patterns = answer.verify_regex(text)
-        self._verify_fields(context, answer, patterns)
+        with files_of(context.config):
+            self._verify_fields(context, answer, patterns)
         context.set_artifact(Keys.COMPOSITION_STRATEGY, bound.composition)
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
         context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
@@ -203,8 +213,11 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which every source with a primitive with `before_run` contains at least one."""
+    """Return words of which every source with a primitive with a check before runs contains at least one."""
     from karenina_template.templates import Primitive, known_primitives
 
-    primitives = known_primitives()
-    return (*(name for name in names if primitives[name].before_run is not Primitive.before_run), "before_run")
+    checked = {
+        name: primitive.before_run is not Primitive.before_run or primitive.check_files is not Primitive.check_files
+        for name, primitive in known_primitives().items()
+    }
+    return (*(name for name in names if checked[name]), "before_run", "check_files")

@@ -26,9 +26,9 @@ MAX_IN_MEMORY = 500
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with the benchmark's `workspace_root` filled in.
+    """Return the configuration with the benchmark's `workspace_root` and its folder filled in.
 
-    It is used for settings that default to it. A root set in a file is relative to that file. If it points outside the
+    They are used for settings that default to them. A root set in a file is relative to that file. If it points outside the
     file's folder, the user must trust it, unless the user's own configuration sets all of these settings. Links are
     resolved here, once for the whole run. `leads` contains the targets found by the trust check.
     """
@@ -44,6 +44,9 @@ def with_workspace_root(
     roots = {name: root or value for name, value in following.items() if root or value}
     leads = leads or {}
     resolved = {name: leads.get(str(value.absolute())) or os.path.realpath(value) for name, value in roots.items()}
+    if path is not None:
+        places = [name for name, setting in owned if setting.follows == "folder" and config.has(name)]
+        resolved |= {name: os.path.realpath(path.parent) for name in places if config.setting(name) is None}
     return config.with_values(**resolved) if resolved else config
 
 

@@ -128,6 +128,11 @@ def _check_rule(
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
+    try:
+        primitive.check_files(rule.truth)
+    except ValueError as error:
+        yield Flaw("error", name, f"the rule of field {name!r} cannot be used: {error}", part="verify_with")
+        return
     yield from _find_common_substrings(name, rule)
     yield from _find_two_dates(name, rule)
     if rule.reads_trace or primitive.is_slow:

@@ -13,6 +13,7 @@ from karenina_template.templates.primitives.base import Primitive, ReadingPrimit
 from karenina_template.templates.primitives.choices import Choice
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
+from karenina_template.templates.primitives.named_files import files_in, files_of, find_file
 from karenina_template.templates.primitives.numeric import (
     NumericExact,
     NumericGraded,
@@ -71,6 +72,9 @@ __all__ = [
     "Undecided",
     "UnknownPrimitive",
     "Unreadable",
+    "files_in",
+    "files_of",
+    "find_file",
     "known_primitives",
     "missing_pack",
     "primitive_from_json",

@@ -99,6 +99,14 @@ class Primitive(BaseModel):
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` if `expected` is not a valid ground truth. By default, anything is."""
 
+    def check_files(self, expected: object) -> None:
+        """Raise `ValueError` if a file that the primitive reads is missing, or does not fit the ground truth.
+
+        Called by `karenina check` and before a run for each field, but not when a template is loaded, because then the
+        file may not be there, or the user may not trust its path. Use `find_file` for the path. Does nothing by
+        default.
+        """
+
     def accept(self, expected: object) -> object:
         """Return a value that passes for `expected`. By default, this is `expected` itself.
 
