@@ -28,8 +28,8 @@ def with_workspace_root(
 ) -> VerificationConfig:
     """Return the configuration with the benchmark's `workspace_root` and its folder filled in.
 
-    They are used for settings that default to them. A root set in a file is relative to that file. If it points outside the
-    file's folder, the user must trust it, unless the user's own configuration sets all of these settings. Links are
+    They are used for settings that default to them. A root set in a file is relative to that file. If it points outside
+    the file's folder, the user must trust it, unless the user's own configuration sets all of these settings. Links are
     resolved here, once for the whole run. `leads` contains the targets found by the trust check.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
