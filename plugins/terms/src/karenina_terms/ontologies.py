@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,17 +29,16 @@ def read_ontology(path: Path) -> Iterator[Term]:
     from pronto import Ontology
 
     with open_file(path, any_size=True) as file:
-        start = file.read(8)
-        if start.startswith(_COMPRESSED):
-            raise FileError(path, "", "the file is compressed", "unpack it")
-        file.seek(0)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about axioms that are not needed here
-                ontology = Ontology(file, import_depth=0, threads=1)
-        except Exception as error:  # the parsers of pronto raise many kinds
-            what = f"the file is not a valid ontology: {type(error).__name__}: {error}"
-            raise FileError(path, "", what, "correct the file, or write the names into a CSV file") from error
+        content = file.read()
+    if content.startswith(_COMPRESSED):
+        raise FileError(path, "", "the file is compressed", "unpack it")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about axioms that are not needed here
+            ontology = Ontology(BytesIO(content), import_depth=0, threads=1)
+    except Exception as error:  # the parsers of pronto raise many kinds
+        what = f"the file is not a valid ontology: {type(error).__name__}: {error}"
+        raise FileError(path, "", what, "correct the file, or write the names into a CSV file") from error
     for term in ontology.terms():
         if term.obsolete or not (term.name or term.synonyms):
             continue
