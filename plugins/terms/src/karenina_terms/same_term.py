@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
@@ -18,7 +19,6 @@ from karenina_toolkit.files.bounded_files import FileError, open_file
 
 _LONGEST: Final = 1_000
 _MOST_TABLES: Final = 20
-_OTHER: Final = "no term of any table"
 
 
 class SameTerm(ReadingPrimitive, defer_build=True):
@@ -62,9 +62,12 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         self._truth(self._table(is_new=True), expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the name of another term of the table."""
-        table = self._table()
-        return table.other_name(self._truth(table, expected)) or _OTHER
+        """Return the name of another term of the table, or None if the table cannot be used."""
+        try:
+            table = self._table()
+            return table.other_name(self._truth(table, expected))
+        except ValueError:  # `check_files` reports it
+            return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the texts name the same term, `Unreadable` if the value names none, or `Undecided`."""
@@ -156,8 +159,6 @@ class _Tables:
 
 def _stamp(path: Path) -> tuple[int, ...]:
     """Return what changes if a file does. Raises `FileError` if it cannot be opened."""
-    import os
-
     with open_file(path, any_size=True) as file:
         status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
