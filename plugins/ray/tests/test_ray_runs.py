@@ -265,3 +265,16 @@ def test_workers_compare_expressions_in_processes_of_their_own() -> None:
 
     assert comparable(found["ray"]) == comparable(found["asyncio"])
     assert {one.outcome for one in found["ray"]} == {Outcome.CORRECT}
+
+
+def test_workers_find_the_table_beside_the_benchmark(tmp_path: Path) -> None:
+    (tmp_path / "genes.csv").write_text("id,name,synonyms\n1,TP53,p53\n2,KRAS,K-Ras\n", "utf-8")
+    declared = "{description: The gene, ground_truth: TP53, verify_with: {type: SameTerm, table: genes.csv}}"
+    question = f"  - question: Which gene?\n    answer:\n      gene: {declared}\n"
+    (tmp_path / "genes.yaml").write_text(f"karenina: 1\nname: genes\nquestions:\n{question}", "utf-8")
+    with serving() as server:
+        server.reply = lambda body: "It is p53." if body["model"] == "answering" else '{"gene": "p53"}'
+        judging = config(server, "ray", evaluation_mode="template_only", ray_workers=2)
+        found = Benchmark.load(tmp_path / "genes.yaml").run_verification(judging)
+
+    assert {one.outcome for one in found} == {Outcome.CORRECT}

@@ -10,6 +10,7 @@ from fuzzing.engine import Kind
 NAMES: Final = (
     *("yaml", "jsonld", "jsonl", "csv", "excel", "config", "recordings", "journal", "results"),
     *("imports", "records", "question_tables", "http_replies", "judge_replies", "mcp_replies", "quantities", "choices"),
+    *("chemistry", "terms"),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from rdkit import Chem, RDLogger, rdBase
@@ -79,6 +79,7 @@ def _is_inchi(text: str) -> bool:
     return text[:6].casefold() == "inchi="
 
 
+@lru_cache(maxsize=256)
 def _read(text: str) -> Mol:
     """Return a structure in its normal form: bonds of salts are ions, and nitro groups have charges.
 
