@@ -39,11 +39,13 @@ FORMULAS = (
     " " * 100_000,
 )
 PROGRAM = f"""
+from contextlib import suppress
 from karenina_chem.same_molecule import SameMolecule
 rule = SameMolecule(stereo="required", tautomers="same", salts="ignored")
 for text in {MANY!r}:
     rule.check(text, {ASPIRIN!r})
-    rule.check(text + ".C", text)
+    with suppress(ValueError):
+        rule.check(text + ".C", text)
 """
 
 
