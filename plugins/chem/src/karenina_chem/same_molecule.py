@@ -88,7 +88,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
             return Undecided(f"the comparison is not possible: {error}")
         assert isinstance(reply, list)
         if reply[0] == "unreadable":
-            return Unreadable(f"the value cannot be read: {reply[1]}")
+            return Unreadable(str(reply[1]))
         return reply[0] if isinstance(reply[0], bool) else Undecided(str(reply[1]))
 
     def _truth(self, expected: object) -> str:
