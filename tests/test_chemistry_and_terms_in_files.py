@@ -89,9 +89,9 @@ def test_checks_and_selftests_read_the_table(tmp_path: Path) -> None:
     benchmark = with_genes(tmp_path)
 
     assert benchmark.check().unchecked == benchmark.check().errors == ()
-    assert "q" in make_own_cases(benchmark, Trust("all")).left_out  # the working directory has no table
+    assert "q" in make_own_cases(benchmark, Trust.all()).left_out  # the working directory has no table
     with files_in(tmp_path / "given"):
-        assert {case.passes for case in make_own_cases(benchmark, Trust("all")).cases} == {True, False}
+        assert {case.passes for case in make_own_cases(benchmark, Trust.all()).cases} == {True, False}
 
 
 @pytest.mark.parametrize(("value", "hits"), [("LFS1", 1), ("K-Ras", 0)])

@@ -10,14 +10,14 @@ import pytest
 
 from karenina_chem.same_formula import SameFormula
 from karenina_chem.same_molecule import SameMolecule
-from karenina_template.templates import Undecided
+from karenina_template.templates import Primitive, Undecided
 
 CASES = [
     (f"{file.stem}:{number}", json.loads(line))
     for file in sorted((Path(__file__).parent / "cases").glob("*.jsonl"))
     for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
 ]
-PRIMITIVES = {"SameMolecule": SameMolecule, "SameFormula": SameFormula}
+PRIMITIVES: dict[str, type[Primitive]] = {"SameMolecule": SameMolecule, "SameFormula": SameFormula}
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=place) for place, case in CASES])

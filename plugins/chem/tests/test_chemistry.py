@@ -8,14 +8,13 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rdkit import Chem, RDLogger
+from rdkit import Chem
 
 from karenina_chem.same_formula import SameFormula
 from karenina_chem.same_molecule import SameMolecule
 from karenina_template.templates import Undecided
 from karenina_testing.contracts import PrimitiveContract
 
-RDLogger.DisableLog("rdApp.*")
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 MOLECULES = (
     ASPIRIN,

@@ -6,11 +6,11 @@ import re
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from rdkit import Chem, RDLogger, rdBase
+from rdkit import Chem
+from rdkit.Chem import inchi
 from rdkit.Chem.MolStandardize import rdMolStandardize
 from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 
-RDLogger.DisableLog("rdApp.*")
 _KEY: Final = re.compile(r"(?:InChIKey\s?=\s?)?([A-Z]{14}-[A-Z]{10}-[A-Z])", re.IGNORECASE)
 _NO_STEREO: Final = "UHFFFAOYSA"
 """The second part of an InChIKey without configuration and isotopes."""
@@ -85,11 +85,10 @@ def _read(text: str) -> Mol:
 
     Raises `NotReadable`.
     """
-    with rdBase.BlockLogs():
-        if _is_inchi(text):
-            mol = Chem.MolFromInchi("InChI=" + text[6:])
-        else:
-            mol = Chem.MolFromSmiles(text, _smiles_parameters()) if text else None
+    if _is_inchi(text):
+        mol = inchi.MolFromInchi("InChI=" + text[6:])  # type: ignore[no-untyped-call]
+    else:
+        mol = Chem.MolFromSmiles(text, _smiles_parameters()) if text else None
     if mol is None or not mol.GetNumAtoms():
         raise NotReadable(f"{text[:60]!r} is not the SMILES or InChI of a structure that can exist")
     if any(not atom.GetAtomicNum() or atom.HasQuery() for atom in mol.GetAtoms()):
@@ -98,14 +97,16 @@ def _read(text: str) -> Mol:
         atom.SetAtomMapNum(0)
     mol = _disconnector().Disconnect(mol)
     mol = _oxides().normalize(_normalizer().normalize(mol))
-    return Chem.MolFromSmiles(Chem.MolToSmiles(mol))
+    again = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
+    return mol if again is None else again
 
 
 @cache
 def _smiles_parameters() -> Chem.SmilesParserParams:
     """Return parameters with which only a whole text is read."""
     parameters = Chem.SmilesParserParams()
-    parameters.parseName = parameters.allowCXSMILES = False
+    parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs
+    parameters.allowCXSMILES = False  # type: ignore[assignment]  # wrong in the stubs
     return parameters
 
 
@@ -132,8 +133,7 @@ def _oxides() -> rdMolStandardize.Normalizer:
 
 def _through_inchi(mol: Mol) -> Mol:
     """Return the structure that the InChI of a structure stands for, or the structure itself if it has none."""
-    with rdBase.BlockLogs():
-        again = Chem.MolFromInchi(Chem.MolToInchi(mol))
+    again = inchi.MolFromInchi(inchi.MolToInchi(mol))  # type: ignore[no-untyped-call]
     return mol if again is None or not again.GetNumAtoms() else again
 
 
@@ -185,10 +185,12 @@ def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
     if _flat(one) == _flat(other):
         return _same_structure(one, other, stereo)
     parameters = rdMolStandardize.CleanupParameters()
-    parameters.maxTautomers = parameters.maxTransforms = _MOST_TAUTOMERS
+    parameters.maxTautomers = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
+    parameters.maxTransforms = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
     enumerator = rdMolStandardize.TautomerEnumerator(parameters)
     found = [enumerator.Enumerate(mol) for mol in (one, other)]
-    if _same_structure(*map(enumerator.PickCanonical, found), stereo):
+    first, second = map(enumerator.PickCanonical, found)
+    if _same_structure(first, second, stereo):
         return True
     if any(result.status != rdMolStandardize.TautomerEnumeratorStatus.Completed for result in found):
         raise OutOfReach(f"the structures have more than {_MOST_TAUTOMERS} tautomers")
@@ -197,11 +199,11 @@ def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
 
 def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
     """Return whether a structure has an InChIKey. Raises `OutOfReach` if a key does not tell."""
-    own = Chem.MolToInchiKey(mol)
+    own = inchi.MolToInchiKey(mol)  # type: ignore[no-untyped-call]
     if key == own:
         return True
     if salts == "ignored":
-        if Chem.MolToInchiKey(_parent(mol)) == key:
+        if inchi.MolToInchiKey(_parent(mol)) == key:  # type: ignore[no-untyped-call]
             return True
         raise OutOfReach("an InChIKey does not tell which salt it is")
     bonds, configuration, _ = key.split("-")

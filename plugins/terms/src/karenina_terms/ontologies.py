@@ -26,7 +26,7 @@ class Term(NamedTuple):
 
 def read_ontology(path: Path) -> Iterator[Term]:
     """Yield the terms of an ontology that are not obsolete. Raises `FileError` if it cannot be read."""
-    from pronto import Ontology
+    from pronto.ontology import Ontology
 
     with open_file(path, any_size=True) as file:
         content = file.read()
