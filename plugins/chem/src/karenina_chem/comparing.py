@@ -97,7 +97,7 @@ def _read(text: str) -> Mol:
         atom.SetAtomMapNum(0)
     mol = _disconnector().Disconnect(mol)
     mol = _oxides().normalize(_normalizer().normalize(mol))
-    again = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
+    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
     return mol if again is None else again
 
 
