@@ -39,6 +39,7 @@ class MathEqual(ReadingPrimitive, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     is_slow: ClassVar[bool] = True
+    field_type: ClassVar[str | None] = "expression"
 
     domain: Literal["real", "positive", "integer", "complex"] = Field(
         default="real", description="The numbers that symbols stand for."

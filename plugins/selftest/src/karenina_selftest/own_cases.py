@@ -178,14 +178,14 @@ def _values_of(bound: BoundTemplate) -> _Values:
     """Return passing and failing values in words, for every field that a judge fills in.
 
     Raises `_NoCases`, with the reason, if a field has no such values, or if the template as a whole needs no judge, has
-    known values, compares by embeddings, has patterns, or gives its own values the wrong verdict.
+    known values, needs a model to compare, has patterns, or gives its own values the wrong verdict.
     """
     if not bound.judge_fields:
         raise _NoCases("the template needs no judge")
     if bound.sources:
         raise _NoCases(f"known values fill {', '.join(bound.sources)}, and the answers of cases have none")
-    if bound.is_slow:
-        raise _NoCases("the template compares values by embeddings")
+    if any(rule.primitive.needs_model for rule in bound.template.key.rules.values()):
+        raise _NoCases("the template needs a model to compare values")
     names, values = labels(bound), _Values()
     true: dict[str, object] = {}
     false: dict[str, object] = {}

@@ -123,14 +123,14 @@ def _check_rule(
 ) -> Iterator[Flaw]:
     """Yield the flaws of a rule. A right value is added to `accepted`, and a wrong one to `changed`.
 
-    If `changed` is None, no wrong value is tried. Fields that read the raw response and slow primitives are only
-    reported as unchecked.
+    If `changed` is None, no wrong value is tried. Fields that read the raw response and primitives that need a model
+    are only reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
     yield from _find_common_substrings(name, rule)
     yield from _find_two_dates(name, rule)
-    if rule.reads_trace or primitive.is_slow:
+    if rule.reads_trace or primitive.needs_model:
         why = "reads the whole response" if rule.reads_trace else "needs an embedding model"
         yield Flaw("unchecked", name, f"the ground truth of field {name!r} cannot be checked because {kind} {why}")
         return

@@ -62,6 +62,8 @@ class Primitive(BaseModel):
     reads_trace: ClassVar[bool] = False
     is_slow: ClassVar[bool] = False
     """Whether comparisons may take more than a few milliseconds and have to run in a thread."""
+    needs_model: ClassVar[bool] = False
+    """Whether comparisons need a model, so that `karenina check` does not try them."""
     field_type: ClassVar[str | None] = None
     """The `type` that a text field compared by this primitive has in files, such as "quantity", or None."""
 

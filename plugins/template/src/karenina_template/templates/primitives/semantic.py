@@ -93,6 +93,7 @@ class SemanticMatch(Primitive, defer_build=True):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     is_slow: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = True
 
     threshold: Annotated[Number, Field(gt=0, le=1)] = 0.85
     model: str | None = Field(
