@@ -29,7 +29,7 @@ def in_math(text: str) -> str:
 
 def math_verify(part: str) -> Compare:
     """Return the comparison of math-verify with the value or the response of a row."""
-    from math_verify import parse, verify
+    from math_verify import parse, verify  # type: ignore[import-not-found]
 
     def compare(row: dict[str, Any]) -> bool | None:
         text = row[part] if part == "response" else in_math(row[part])
@@ -40,8 +40,8 @@ def math_verify(part: str) -> Compare:
 
 def latex2sympy() -> Compare:
     """Return a comparison of what latex2sympy2-extended reads from the whole text, with sympy."""
-    import sympy
-    from latex2sympy2_extended import latex2sympy as read
+    import sympy  # type: ignore[import-not-found]
+    from latex2sympy2_extended import latex2sympy as read  # type: ignore[import-not-found]
 
     def compare(row: dict[str, Any]) -> bool | None:
         truth, value = (read(row[part].replace("$", "")) for part in ("truth", "value"))
