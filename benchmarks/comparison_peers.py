@@ -29,7 +29,7 @@ def in_math(text: str) -> str:
 
 def math_verify(part: str) -> Compare:
     """Return the comparison of math-verify with the value or the response of a row."""
-    from math_verify import parse, verify  # type: ignore[import-not-found]
+    from math_verify import parse, verify
 
     def compare(row: dict[str, Any]) -> bool | None:
         text = row[part] if part == "response" else in_math(row[part])
@@ -40,8 +40,8 @@ def math_verify(part: str) -> Compare:
 
 def latex2sympy() -> Compare:
     """Return a comparison of what latex2sympy2-extended reads from the whole text, with sympy."""
-    import sympy  # type: ignore[import-not-found]
-    from latex2sympy2_extended import latex2sympy as read  # type: ignore[import-not-found]
+    import sympy
+    from latex2sympy2_extended import latex2sympy as read
 
     def compare(row: dict[str, Any]) -> bool | None:
         truth, value = (read(row[part].replace("$", "")) for part in ("truth", "value"))
@@ -58,7 +58,7 @@ def latex2sympy() -> Compare:
 
 def lm_eval(task: str) -> Compare:
     """Return the comparison of a task of lm-evaluation-harness."""
-    sys.modules["datasets"] = types.SimpleNamespace(Dataset=object)  # type: ignore[assignment] # it only loads questions
+    sys.modules["datasets"] = types.SimpleNamespace(Dataset=object)  # it only loads questions
     file = Path(str(distribution("lm-eval").locate_file(f"lm_eval/tasks/{task}/utils.py")))
     spec = importlib.util.spec_from_file_location("lm_eval_task", file)
     assert spec is not None

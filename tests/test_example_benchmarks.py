@@ -17,7 +17,7 @@ from karenina_cli.app import build_app
 from karenina_template.question_template import template_of
 
 FILES = sorted((EXAMPLES / "benchmarks").glob("*.yaml"))
-COUNTS = {"code-agent": 2, "law": 3, "medicine": 4, "pharmacology": 3, "pressure": 2, "support-tone": 2}
+COUNTS = {"algebra": 4, "code-agent": 2, "law": 3, "medicine": 4, "pharmacology": 3, "pressure": 2, "support-tone": 2}
 
 
 class Judge:
