@@ -50,15 +50,17 @@ RULES: dict[str, dict[str, Make]] = {
 }
 PEERS = {
     "math-verify": (
-        ["math-verify[antlr4-13-2]==0.9.0"],
+        ["math-verify==0.9.0"],
         ["math-verify, value", "math-verify, response", "latex2sympy + sympy"],
     ),
     "lm-eval": (
-        ["math-verify[antlr4-11-0]==0.9.0"],
+        ["math-verify==0.9.0"],
         ["lm-eval minerva_math", "lm-eval hendrycks_math"],
     ),
 }
-"""Requirements and ways of comparison of each environment. lm-eval itself is installed without what it requires."""
+"""Requirements and ways of comparison of each environment."""
+ALONE = {"lm-eval": ["lm-eval==0.4.13", "antlr4-python3-runtime==4.11.1"]}
+"""What is installed without its own requirements. The tasks need that version of antlr4."""
 SETS = ["champ-dataset==1.0.0", "mathgenerator==1.5.0", "numpy", "sympy"]
 HOSTILE = [
     *("9^{9^{9^{9}}}", "10^{10^{10}}!", "(" * 50_000 + ")" * 50_000, "x^" * 900 + "x", "2" + "!" * 100),
@@ -112,7 +114,7 @@ def compare_with_peers(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Print what other programs get wrong, and how long they take for hostile expressions."""
     hostile = [{"truth": "7", "value": text, "response": text} for text in HOSTILE]
     for name, (requirements, ways) in PEERS.items():
-        python = environment(folder / name, requirements, ["lm-eval==0.4.13"] if name == "lm-eval" else ())
+        python = environment(folder / name, requirements, ALONE.get(name, ()))
         for way in ways:
             answers = ask_peer(python, way, rows)
             print_score(way, ["undecided" if verdict is None else verdict for verdict, _ in answers], rows)

@@ -56,8 +56,8 @@ def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonVa
     `function` is a name such as "karenina_math.comparing:compare". The function must depend only on its arguments, and
     return a JSON value. Equal calls run once: results, and limits that were reached, are kept. In the child process,
     Python code can neither use a network nor start programs nor write files, and environment variables are not
-    inherited. A process
-    that reaches a limit is killed and replaced.
+    inherited. On Linux, the process has a network of its own without devices, if the system allows it. A process that
+    reaches a limit is killed and replaced.
 
     Any thread may call this; it blocks until the result is there. There is at most one child process for each core.
     Raises `LimitReached` and `ChildError`.
