@@ -94,12 +94,32 @@ _PROSE: Final = (
 )
 
 
+_FURTHER: Final = (
+    "Further primitives, which are better than the others where they fit. The judge copies the text, and a program "
+    "reads it; ground_truth is the text in the answer, with its unit:"
+)
+
+
+def _read_by_primitives() -> list[tuple[str, str]]:
+    """Return the names of the primitives that read a text, such as `Quantity`, with what makes them pass."""
+    from karenina_template.templates import known_primitives, primitives_by_field_type
+
+    names = primitives_by_field_type().values()
+    return [(name, (known_primitives()[name].__doc__ or "").strip().partition("\n")[0]) for name in names]
+
+
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Build the request for a question, with the fenced reference answer.
+    """Build the request for a question, with the fenced reference answer and the primitives that read texts.
 
     With `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
     """
-    parts = [*([_PROSE] if from_response else []), f"Question: {question}", f"Answer:\n{fence(reference, 'answer')}"]
+    further = [f"- {name}: {about}" for name, about in _read_by_primitives()]
+    parts = [
+        "\n".join([_FURTHER, *further]),
+        *([_PROSE] if from_response else []),
+        f"Question: {question}",
+        f"Answer:\n{fence(reference, 'answer')}",
+    ]
     return "\n\n".join([*parts, "JSON:"])
 
 

@@ -13,19 +13,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_drafting.brief import boolean_in, date_of, numbers_in
+from karenina_template.templates import known_primitives, primitives_by_field_type
 from karenina_template.templates.normalize import normalize
 
-Rule = Literal[
-    "ExactMatch",
-    "NumericExact",
-    "NumericTolerance",
-    "BooleanMatch",
-    "DateMatch",
-    "LiteralMatch",
-    "SetContainment",
-    "OrderedMatch",
-]
-"""The primitives that a draft may use. The checks know values that must fail for each of them."""
 NORMALIZE: Final = ("lowercase", "strip", "remove_punctuation", "collapse_whitespace")
 _PLAIN: Final = ("lowercase", "strip")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -51,14 +41,19 @@ class ProposedField(BaseModel):
     description: str = Field(
         description="What to extract from a response, such as 'The gene that the response names'. Never the answer."
     )
-    primitive: Rule = Field(description="The rule that compares the extracted value with ground_truth.")
+    primitive: str = Field(
+        description="The rule that compares the extracted value with ground_truth.",
+        json_schema_extra=lambda schema: schema.update(enum=[*_KINDS, *primitives_by_field_type().values()]),
+    )
     ground_truth: list[str] = Field(description="The right value, copied from the answer; several for a list.")
     synonyms: list[str] = Field(default=[], description="Other names of exactly the same thing, for ExactMatch.")
     choices: list[str] = Field(
-        default=[], description="All possible values, for LiteralMatch; ground_truth is one of them."
+        default=[], description="All possible values, for LiteralMatch and Choice; ground_truth is one of them."
     )
     tolerance: float | None = Field(
-        default=None, allow_inf_nan=False, description="The largest accepted distance, for NumericTolerance."
+        default=None,
+        allow_inf_nan=False,
+        description="The largest accepted distance, for numbers and quantities.",
     )
     tolerance_mode: Literal["absolute", "relative"] = Field(
         default="absolute", description="Whether the tolerance is in the unit of the number, or a share of it."
@@ -113,7 +108,8 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
         if len(text) > _LONGEST:
             what = f"the value {text[:40]!r}... has {len(text):,} characters"
             raise ProposalError(f"{what}; copy at most {_LONGEST}, the part that a response must have")
-    kind, truth, rule = _KINDS[field.primitive](field, texts)
+    declare_kind = _KINDS.get(field.primitive, _declare_read)
+    kind, truth, rule = declare_kind(field, texts)
     return {"type": kind, "description": field.description.strip(), "ground_truth": truth, "verify_with": rule}
 
 
@@ -197,6 +193,24 @@ def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object,
     return "list[str]", texts, {"type": "SetContainment", "mode": "exact", "normalize": steps}
 
 
+def _declare_read(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule for a text that a primitive with a `field_type` reads, such as a quantity.
+
+    Raises `ProposalError` if there is no such primitive.
+    """
+    if field.primitive not in primitives_by_field_type().values():
+        known = ", ".join([*_KINDS, *primitives_by_field_type().values()])
+        raise ProposalError(f"there is no primitive {field.primitive[:60]!r}; use one of {known}")
+    parameters = known_primitives()[field.primitive].model_fields
+    rule: dict[str, Any] = {"type": field.primitive}
+    if "options" in parameters:
+        rule["options"] = field.choices
+    if field.tolerance is not None and "tolerance" in parameters:
+        is_share = field.tolerance_mode == "relative" and "relative" in parameters
+        rule["relative" if is_share else "tolerance"] = field.tolerance
+    return "str", _single(texts), rule
+
+
 def _single(texts: list[str]) -> str:
     """Return the only string in a truth. Raises `ProposalError` if there are several."""
     if len(texts) != 1:
@@ -209,7 +223,7 @@ def _steps(truth: str) -> tuple[str, ...]:
     return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
 
 
-_KINDS: Final[Mapping[Rule, Any]] = {
+_KINDS: Final[Mapping[str, Any]] = {
     "ExactMatch": _declare_text,
     "NumericExact": _declare_number,
     "NumericTolerance": _declare_number,
@@ -219,3 +233,4 @@ _KINDS: Final[Mapping[Rule, Any]] = {
     "SetContainment": _declare_collection,
     "OrderedMatch": _declare_collection,
 }
+"""The primitives that a draft may use, beside those that read a text. The checks know wrong values for each."""
