@@ -17,6 +17,7 @@ from karenina_template.templates.primitives import Primitive, Undecided, registe
 from karenina_testing import ScriptedModels, StageRun, run_stage
 from karenina_toolkit.conversations import CONVERSATION
 
+pytestmark = pytest.mark.alone
 CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
 MCP = {"mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
 SURE = {"say": "Are you sure?"}

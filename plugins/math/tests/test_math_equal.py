@@ -11,6 +11,7 @@ from karenina_template.templates import Undecided
 from karenina_testing.contracts import PrimitiveContract
 
 
+@pytest.mark.alone
 class TestMathEqual(PrimitiveContract):
     entry_point = "karenina_math:plugin"
     primitive = MathEqual(domain="complex", ordered=False, tolerance=0.001, unreadable="wrong")
