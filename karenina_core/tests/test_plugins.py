@@ -356,7 +356,7 @@ def the_plan_says(plugins: Plugins) -> str:
         ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use karenina_parse_template"),
         (
             "in_two_slots",
-            "the stage Early was offered twice, also through karenina_extra_stages; offer it once",
+            "the stage Early is offered twice (again by karenina_extra_stages); offer it once",
         ),
         ("wrapping", "karenina_extra_stages is a wrapper, but each plugin is called separately; use plain @hookimpl"),
         ("wrapping_in_the_old_way", "karenina_extra_stages is a wrapper, but each plugin is called separately"),

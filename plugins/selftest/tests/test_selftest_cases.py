@@ -124,7 +124,7 @@ def test_questions_without_cases_have_a_reason(benchmark: Benchmark) -> None:
         "plain": "the question has no template",
         "open": "the field 'word' has no ground truth of its own",
         "patterns": "the template has patterns for the whole response",
-        "known": "known values fill steps, and the answers of cases have none",
+        "known": "known values fill the fields steps, and example answers have none",
         "lax": "the template passes wrong values; `karenina check` gives details",
     }
 

@@ -198,7 +198,7 @@ class DeepJudgmentSettings(BaseModel):
         """Raise `ValueError` if the mode is `disabled` although `deep_judgment_enabled` is true."""
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
-                "deep_judgment_enabled is true, which means deep_judgment_mode full; remove one of the two settings"
+                "deep_judgment_enabled is true, but deep_judgment_mode is disabled; remove one of the two settings"
             )
         return mode
 

@@ -108,7 +108,7 @@ def _split_numbered(
     null or contains an unknown number.
     """
     if numbers is None:
-        raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
+        raise InvalidReply(f"{key} must be a list, not null; use an empty list if the answer contains none")
     counts = Counter(int(number) for number in numbers if number is not None)
     wrong = sorted(number for number in counts if not 1 <= number <= len(things))
     if wrong:

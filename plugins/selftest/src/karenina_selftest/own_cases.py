@@ -183,7 +183,7 @@ def _values_of(bound: BoundTemplate) -> _Values:
     if not bound.judge_fields:
         raise _NoCases("the template needs no judge")
     if bound.sources:
-        raise _NoCases(f"known values fill {', '.join(bound.sources)}, and the answers of cases have none")
+        raise _NoCases(f"known values fill the fields {', '.join(bound.sources)}, and example answers have none")
     if bound.is_slow:
         raise _NoCases("the template compares values by embeddings")
     names, values = labels(bound), _Values()
