@@ -65,7 +65,7 @@ def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without `/v1`.
 
-    It is the first that is set of the model's own URL, the one in `ANTHROPIC_BASE_URL`, and Anthropic's.
+    The model's own URL takes precedence over `ANTHROPIC_BASE_URL`. The default is Anthropic's URL.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else _environment_base_url()
 

@@ -75,9 +75,9 @@ def extra_of(model: ModelConfig) -> LangchainExtra:
 def base_url_of(model: ModelConfig) -> str | None:
     """Return the server's base URL without a trailing slash.
 
-    It is the first that is set of the model's own URL, the one in the environment, and the provider's. For Anthropic,
-    `/v1` is removed. Returns None if only LangChain knows the URL, or if an `openai_endpoint` model has none. Raises
-    `AdapterConfigError` if no provider is configured or implied.
+    The model's own URL takes precedence over the one in the environment. The default is the provider's URL. For
+    Anthropic, `/v1` is removed. Returns None if only LangChain knows the URL, or if an `openai_endpoint` model has
+    none. Raises `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None

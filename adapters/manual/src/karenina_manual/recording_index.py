@@ -258,7 +258,7 @@ class RecordingIndex:
         texts.add(compose(text))
 
     def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
-        """Describe the recordings whose id and text are both not in `used`."""
+        """Describe the recordings for which neither the id nor the text is in `used`."""
         unused: dict[int, tuple[str, Recording]] = {}
         indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
         for index, names in indexes:

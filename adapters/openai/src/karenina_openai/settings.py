@@ -87,7 +87,7 @@ def extra_of(model: ModelConfig) -> OpenAIExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without a trailing slash.
 
-    It is the first that is set of the model's own URL, the one in `OPENAI_BASE_URL`, and OpenAI's.
+    The model's own URL takes precedence over `OPENAI_BASE_URL`. The default is OpenAI's URL.
     """
     return (model.endpoint_base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL).rstrip("/")
 
