@@ -123,7 +123,6 @@ def prepare_evaluation(
 
 
 def _mode(has_template: bool, has_rubric: bool) -> str:
-    """Return the `evaluation_mode` for a template, a rubric, or both."""
     if has_template and has_rubric:
         return "template_and_rubric"
     return "template_only" if has_template else "rubric_only"

@@ -156,7 +156,6 @@ class _Reader:
         return value
 
     def _sequence(self, node: SequenceNode, path: Place) -> list[Any]:
-        """Return the plain values of a sequence."""
         self._check_tag(node, "seq")
         return [self.build(entry, (*path, place)) for place, entry in enumerate(node.value)]
 

@@ -183,9 +183,9 @@ def draft(
 ) -> None:
     """Draft a template for each question from its answer, check the drafts, and write them for review.
 
-    A draft must build, accept its own truth, reject changed truths and the answers to other questions, and show no
-    truth to a judge. A draft that fails is returned to the model with the reasons; if the last one fails, the
-    question is left to you. Model calls are made as in a run: with a journal, limits and a budget.
+    A draft must build, accept its own ground truth, reject changed ground truths and the answers to other questions,
+    and not reveal a ground truth to a judge. A draft that fails is returned to the model with the reasons. If the last
+    one fails, the question is left to you. Model calls are made as in a run: with a journal, limits and a budget.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -164,7 +164,7 @@ def selftest(
     """Test a judge with attacks and honest answers whose verdicts are known, and print how often it is wrong.
 
     The answers are recorded, and judged like those of a run: the same prompts, journal, budget and concurrency. The
-    rates are stored for this user, and `karenina report` shows them beside the runs of the same judge.
+    rates are stored for this user, and `karenina report` shows them next to the runs of the same judge.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

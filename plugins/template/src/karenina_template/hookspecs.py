@@ -32,8 +32,8 @@ def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
 def offered(plugins: Plugins) -> None:
     """Register the primitives offered by plugins.
 
-    A primitive is rejected with a warning if it is invalid or its name is already taken. Raises `TypeError` if a plugin
-    offers something other than a subclass of `Primitive`.
+    If a primitive is invalid or its name is already taken, its plugin is marked as failed. Raises `TypeError` if a
+    plugin offers something other than a subclass of `Primitive`.
     """
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive

@@ -383,7 +383,7 @@ def _class_name(value: Any, names: list[Any]) -> Any:
 
 
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return why the first row of a table is not a header and how to fix it, or None if it may be one.
+    """Return the problem and a fix if the first row of a table is not a header, or None if it may be one.
 
     A row that has a column name for the question is always a header. Any other row is not a header if one of the next
     rows has such a name, if one of its cells also occurs in the rows below, or if a cell is a number, a path or a

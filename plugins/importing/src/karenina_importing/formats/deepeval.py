@@ -74,7 +74,6 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
-    """Return the model in the hyperparameters of a test run, or None."""
     parameters = run.get("hyperparameters")
     model = parameters.get("model") if isinstance(parameters, Mapping) else None
     return model if isinstance(model, str) else None

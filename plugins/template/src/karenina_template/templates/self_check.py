@@ -94,14 +94,14 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
 
 
 def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield only the errors of `find_truth_flaws`, which is faster."""
+    """Yield only the errors among the flaws of the ground truths, which is faster than `find_truth_flaws`."""
     for flaw in _find_truth_flaws(bound, None):
         if flaw.level == "error":
             yield flaw
 
 
 def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield ground truths that fail, wrong values that pass, and fields that cannot be checked."""
+    """Yield flaws for ground truths that fail, wrong values that pass, and fields that cannot be checked."""
     return _find_truth_flaws(bound, {})
 
 

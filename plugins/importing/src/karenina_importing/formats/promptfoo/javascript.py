@@ -205,7 +205,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
-        """Match `token` like `_take`. Raises `NotTranslated` if it does not match."""
+        """Match `token` like `_take`, but raise `NotTranslated` if it does not match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
@@ -299,7 +299,7 @@ class _Reader:
                 return output
 
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
-        """Read the condition that a regular expression is found.
+        """Read a condition that holds if a regular expression is found.
 
         Raises `NotTranslated` if a method changes the output first.
         """

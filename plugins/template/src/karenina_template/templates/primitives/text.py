@@ -62,7 +62,7 @@ class ExactMatch(Primitive, defer_build=True):
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return other words, or another number or date."""
+        """Return different words, or a different number or date."""
         other = another(expected)
         if isinstance(other, str) and self.check(other, expected):
             return next((words for words in OTHER_WORDS if not self.check(words, expected)), other)
@@ -301,5 +301,4 @@ def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: boo
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Raise `ValueError`, because NaN and infinities are not JSON."""
     raise ValueError(f"{name} is not JSON")

@@ -233,7 +233,7 @@ def _used_classes(model: ModelDeclaration) -> set[str]:
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
-    """Return the part of `Declaration.shape` for a class. `is_root` is true for the answer."""
+    """Return a class's part of `Declaration.shape`. `is_root` is true for the answer."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(
