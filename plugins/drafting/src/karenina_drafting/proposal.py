@@ -1,4 +1,4 @@
-"""Templates proposed by a model: pure data, which is converted to a declaration as in YAML.
+"""Templates proposed by a model. They are pure data, which is converted to a declaration as in YAML.
 
 The schema of `Proposal` and the messages of `ProposalError` are sent to the model.
 """
@@ -39,7 +39,7 @@ _LARGEST_SHARE: Final = 0.5
 
 
 class ProposalError(ValueError):
-    """Raised when a proposed field is invalid. The message is for the model that proposed it."""
+    """Raised if a proposed field is invalid. The message is for the model that proposed it."""
 
 
 class ProposedField(BaseModel):
@@ -76,7 +76,7 @@ class Proposal(BaseModel):
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
     """Declare the proposed template, as under `answer` in a YAML file.
 
-    Raises `ProposalError` with all problems, one per line, or if there are not one to eight fields.
+    Raises `ProposalError` with all problems, one per line, or if the number of fields is not between one and eight.
     """
     fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -99,8 +99,8 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
 def _declare_field(field: ProposedField) -> dict[str, Any]:
     """Declare a field.
 
-    Raises `ProposalError` if the truth is empty or does not fit the primitive, if a string is too long, or if there are
-    too many values.
+    Raises `ProposalError` if the ground truth is empty or does not fit the primitive, if a string is too long, or if
+    there are too many values.
     """
     texts = [text.strip() for text in field.ground_truth]
     if not texts or not all(texts):
@@ -118,9 +118,9 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a text.
+    """Return the type, ground truth and rule for a text.
 
-    Other values and synonyms that differ from it are accepted too.
+    Other values and synonyms that differ from it are accepted as well.
     """
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
@@ -133,9 +133,10 @@ def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, objec
 
 
 def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a number. `NumericExact` with a whole number has the type `int`.
+    """Return the type, ground truth and rule for a number. `NumericExact` with a whole number has the type `int`.
 
-    Raises `ProposalError` unless the truth is one text with one number, with a valid tolerance for `NumericTolerance`.
+    Raises `ProposalError` unless the ground truth is one text with one number. `NumericTolerance` also requires a valid
+    tolerance.
     """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:
@@ -153,9 +154,9 @@ def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, obj
 
 
 def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a boolean.
+    """Return the type, ground truth and rule for a boolean.
 
-    Raises `ProposalError` unless the truth is one text that starts with yes, no, true or false.
+    Raises `ProposalError` unless the ground truth is one text that starts with yes, no, true or false.
     """
     truth = boolean_in(_single(texts))
     if truth is None:
@@ -164,9 +165,9 @@ def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, o
 
 
 def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a date.
+    """Return the type, ground truth and rule for a date.
 
-    Raises `ProposalError` if the truth is not a complete date.
+    Raises `ProposalError` if the ground truth is not a complete date.
     """
     truth: date | None = date_of(_single(texts))
     if truth is None:
@@ -175,9 +176,9 @@ def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, obje
 
 
 def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a choice or, without choices, for a text.
+    """Return the type, ground truth and rule for a choice, or for a text if there are no choices.
 
-    Raises `ProposalError` unless there are at least two choices and the truth is one of them.
+    Raises `ProposalError` unless there are at least two choices and the ground truth is one of them.
     """
     if not field.choices:  # small models use LiteralMatch for names
         return _declare_text(field, texts)
@@ -190,7 +191,7 @@ def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, obj
 
 
 def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a list. The order matters only for `OrderedMatch`."""
+    """Return the type, ground truth and rule for a list. The order only matters for `OrderedMatch`."""
     steps = list(NORMALIZE if all(normalize(text, NORMALIZE) for text in texts) else _PLAIN)
     if field.primitive == "OrderedMatch":
         return "list[str]", texts, {"type": "OrderedMatch", "normalize": steps}
@@ -198,14 +199,14 @@ def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object,
 
 
 def _single(texts: list[str]) -> str:
-    """Return the only string in a truth. Raises `ProposalError` if there are several."""
+    """Return the only string in a ground truth. Raises `ProposalError` if there are several."""
     if len(texts) != 1:
         raise ProposalError("ground_truth must be a single value; for several use SetContainment or OrderedMatch")
     return texts[0]
 
 
 def _steps(truth: str) -> tuple[str, ...]:
-    """Return the normalizers for a text. Punctuation is removed only if there is something else."""
+    """Return the normalizers for a text. Punctuation is only removed if the text contains anything else."""
     return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
 
 

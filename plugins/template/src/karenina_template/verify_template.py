@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
 )
-"""An import from a module that declarations do not normally need."""
+"""An import from a module that declarations do not usually need."""
 
 
 class VerifyTemplate(Stage):
     """Runs the template's `verify()`, `verify_granular()` and patterns.
 
-    Fields that have a source are compared with the known values that stages offered.
+    Fields that have a source are compared with the known values set by other stages.
 
     Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, both the verdict and
     the granular result are None. The item is then not judged, unless a pattern fails.
 
     If `verify()` raises an exception, the answer fails with a `field_verification_error` and has no granular result,
-    because that could contradict the verdict. If only `verify_granular()` raises an exception, the verdict remains.
+    because that could contradict the verdict. If only `verify_granular()` raises an exception, the verdict stays.
     """
 
     name = "VerifyTemplate"
@@ -64,10 +64,10 @@ class VerifyTemplate(Stage):
         return known_values_of(question)
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive that defines `before_run`, or a field with a source.
+        """Return whether the template may have a field with a source, or a primitive that defines `before_run`.
 
-        Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
-        class.
+        The source is only searched for names, because loading the template is slow. Returns True if there is no source,
+        as for a class.
         """
         from karenina_template.templates import known_primitives
 
@@ -83,10 +83,10 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` of the templates' primitives, and return no needs.
+        """Call `before_run` of the templates' primitives. No models are needed.
 
-        Raises `ConfigError` if a primitive cannot work in this run, or a field's type does not fit its known value.
-        Invalid and untrusted templates are ignored here, because their items end in an error.
+        Raises `ConfigError` if a primitive cannot work in this run, or if a field's type does not fit its known value.
+        Invalid and untrusted templates are ignored here, because their items end with an error.
         """
         from karenina_template.templates import TemplateError
 
@@ -117,7 +117,7 @@ class VerifyTemplate(Stage):
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Verify the fields and search for the patterns. Slow templates run in a thread."""
+        """Verify the fields and search for the patterns. Templates with slow primitives run in a thread."""
         if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
@@ -148,7 +148,7 @@ class VerifyTemplate(Stage):
         """Verify the fields and set their artifacts.
 
         If `verify()` raises an exception other than `InvalidAnswer`, a warning is logged and the fields fail.
-        Exceptions from `verify_granular()` are only recorded. Those from the class's own `field_results()` and
+        Exceptions from `verify_granular()` are only recorded. Exceptions from the class's own `field_results()` and
         `field_scores()` propagate.
         """
         from karenina_template.templates.comparison import Comparison
@@ -184,7 +184,7 @@ class VerifyTemplate(Stage):
 
 
 def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:
-    """If a failed field looks like its ground truth, record which characters differ in the result field `why`."""
+    """Record in the result field `why` which characters differ if a failed field looks like its ground truth."""
     failed = [name for name, passed in results.items() if passed is False]
     if not failed:
         return
@@ -203,7 +203,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which every source with a primitive with `before_run` contains at least one."""
+    """Return words to search for in a source: the primitives that define `before_run`, and "before_run" itself."""
     from karenina_template.templates import Primitive, known_primitives
 
     primitives = known_primitives()

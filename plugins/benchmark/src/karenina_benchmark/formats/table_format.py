@@ -1,4 +1,4 @@
-"""The table format. Each row contains a question and its correct answer."""
+"""The table format, in which each row contains a question and its correct answer."""
 
 from __future__ import annotations
 
@@ -61,20 +61,20 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark with one question per row. It is named after the file, and blank rows are left out.
+    """Read a benchmark with one question per row. It is named after the file, and blank rows are skipped.
 
-    Columns are found by their names, in upper or lower case: the question, its correct answer, its options, the text it
-    is about, and question fields such as `id` and `author` (`column_roles` lists the names). From 20,000 rows on,
-    questions are stored in a temporary file and built when they are accessed.
+    Columns are recognized by their names, in upper or lower case: the question, its correct answer, its options, the
+    text it is about, and question fields such as `id` and `author` (`column_roles` lists the names). If the table has
+    20,000 rows or more, questions are stored in a temporary file and built when they are accessed.
 
     `columns` maps names in `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`. `question`
-    can also be a string with column names in braces, and `answer.NAME` maps one of several correct answers. The options
-    in `READING` are possible too. Unless a row has its own template, the extracted answer is compared with the correct
-    one: by letter if the question has options, and otherwise by a rule for the kind of answers in the column
-    (`declare_answers`).
+    can also be a string with column names in braces, and `answer.NAME` maps one of several correct answers. `columns`
+    may also contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with
+    the correct one. If the question has options, they are compared by letter, and otherwise by a rule for the kind of
+    answers in the column (`declare_answers`).
 
-    Errors in rows are in the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read, or if no
-    column has questions.
+    Errors in rows are collected in the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read,
+    or if no column has questions.
     """
     mapped = dict(columns or {})
     reading = {name: mapped.pop(name) for name in READING if name in mapped}
@@ -120,7 +120,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     generated: set[int] = set()
 
     def make_template(row: Row) -> str | None:
-        """Return the row's declared template, or the source in its own column, if there is one."""
+        """Return the template declared for the row, or the source in the row's own column, or None."""
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)
@@ -137,7 +137,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     lines = array("Q")
 
     def rows() -> Iterator[Row]:
-        """Yield the rows with the complete texts of their questions, releasing each one that has been read."""
+        """Yield the rows with the complete texts of their questions, releasing each row after it has been read."""
         while left:  # each row is forgotten when it is read
             row = left.popleft()
             entry = entries.popleft() if entries and entries[0].row.line == row.line else None
@@ -201,16 +201,16 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The roles of columns, and the column for each field of a question."""
+    """The roles of the columns, and the column for each field of a question."""
 
     roles: Roles
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Add a column to the table for each name that is a path into objects in another column.
+    """Add a column to the table for each name that is a path into the objects of another column.
 
-    A path without any value adds no column.
+    A path without any values adds no column.
     """
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
@@ -223,9 +223,9 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Remove rows whose cells are all empty, and return a note about them.
+    """Remove rows whose cells are all empty, and return the table with a note about them.
 
-    If all rows are empty, or none, the table is unchanged and there are no notes.
+    If all rows are empty, or none, the table is returned unchanged and there are no notes.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -247,7 +247,7 @@ def _part_of(value: object, keys: Sequence[str]) -> Any:
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     """Choose the roles of the columns, and the column for each question field.
 
-    Columns that `columns` does not map are found by their names. Raises `BenchmarkFileError` if an unknown name or
+    Columns that `columns` does not map are recognized by their names. Raises `BenchmarkFileError` if an unknown name or
     column is mapped, or if no column has questions.
     """
     several = {name: column for name, column in columns.items() if _FIELD.fullmatch(name)}
@@ -287,10 +287,11 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 
 
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
-    """Replace the single correct answer by the user's columns for several.
+    """Replace the single correct answer with the columns that the user chose for several answers.
 
-    `several` maps `answer.NAME`, `gold.NAME` and `description.NAME` to columns. The column of the single answer becomes
-    unused, unless `keeps_truth` is set. Without columns for several answers, the roles are unchanged.
+    `several` maps `answer.NAME`, `gold.NAME` and `description.NAME` to columns. The column with the single answer
+    becomes unused, unless `keeps_truth` is set. If there are no columns for several answers, the roles are returned
+    unchanged.
     """
     fields, descriptions = dict(roles.fields), dict(roles.descriptions)
     for name, column in several.items():
@@ -307,7 +308,7 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
     """Return the row with the complete text of its question, and with its correct answers as strings.
 
-    A row without a question is unchanged.
+    A row without a question is returned unchanged.
     """
     if question is None:
         return row
@@ -323,7 +324,7 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Say that the table has neither answers nor templates, and how to fix this."""
+    """Describe that the table has neither answers nor templates, and how to fix this."""
     cure = "add a column with the correct answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:
@@ -338,7 +339,7 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
 
 
 def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> str:
-    """Explain how answers are compared, and how to compare them differently."""
+    """Explain how answers are compared, and how to choose another comparison."""
     question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
     shapes = {
         tuple(map(str, (declared[TRUTH]["type"], declared[TRUTH].get("verify_with"))))
