@@ -48,7 +48,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "plan": (
         "commands.plan_command:plan",
-        "Print the plan: the stages in order, what each waits for, and what is left out and why.",
+        "Print the plan: the stages in order, what each of them waits for, and which are skipped and why.",
     ),
     "prompts": (
         "commands.prompts_command:app",
