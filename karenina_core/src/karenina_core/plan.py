@@ -101,7 +101,7 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """Explain why the nodes in a cycle wait for each other. Each node in `cycle` is followed by one that waits for it."""
+    """Explain why the nodes in `cycle` wait for each other. Each is followed by a node that waits for it."""
     steps = [sorted(str(edge) for edge in edges if (edge.first, edge.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"

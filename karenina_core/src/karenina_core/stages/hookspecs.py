@@ -54,7 +54,7 @@ def karenina_verify_template() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_embedding_check() -> Sequence[type[Stage]]:
-    """Return stages for slot 9, which may overturn a failure if the value and the ground truth have the same meaning."""
+    """Return stages for slot 9, which may overturn a failure if value and ground truth have the same meaning."""
 
 
 @hookspec
