@@ -60,7 +60,7 @@ def resolve_links(path: Path) -> Path:
 
 
 def describe_repeated(files: Iterable[Path]) -> str | None:
-    """Return a message if two of the `files` are the same file, possibly under different names. Otherwise, return None."""
+    """Return a message if two of the `files` are the same file, possibly under different names, or None."""
     seen: dict[Path, Path] = {}
     for file in files:
         try:

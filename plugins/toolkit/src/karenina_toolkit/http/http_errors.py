@@ -272,7 +272,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _until(date: str) -> float:
-    """Return the seconds until an HTTP date. Negative if it is in the past, and NaN if it is invalid."""
+    """Return the seconds until an HTTP date. The result is negative for past dates and NaN for invalid ones."""
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
     except (ValueError, OverflowError, TypeError):  # a year or a time zone that does not exist
@@ -282,8 +282,8 @@ def _until(date: str) -> float:
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
     """Return the server's message, and the error types and codes in the body.
 
-    Servers nest them differently. If the body is not JSON or has another structure, it is the message, up to
-    `_LONGEST_ERROR` characters.
+    Servers nest them in different ways. If the body is not JSON or has another structure, the message is the body, cut
+    to `_LONGEST_ERROR` characters.
     """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
@@ -311,7 +311,7 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _join_details(details: Sequence[Any]) -> str:
-    """Join the problems in a list, each with its place but without the quoted input."""
+    """Join the problems in a list, each with its location but without the quoted input."""
     problems = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
@@ -321,9 +321,9 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Mask short messages of the prompt in `text`, and passages of at least `_WINDOW` characters.
+    """Mask the prompt's short messages in `text`, and passages of at least `_WINDOW` characters from it.
 
-    This also finds passages encoded as JSON.
+    Passages that were encoded as JSON are masked too.
     """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
@@ -349,7 +349,7 @@ def category_of_status(status: int) -> ErrorCategory:
     """Return the category of an HTTP status of 400 or more.
 
     408 and 504 are timeouts, and 429 is a rate limit. 409, 425 and other 5xx statuses are server errors. All other 4xx
-    statuses are permanent.
+    statuses are permanent errors.
     """
     if status in (408, 504):
         return ErrorCategory.TIMEOUT
