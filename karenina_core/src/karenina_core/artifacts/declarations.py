@@ -195,8 +195,7 @@ def _items(value: object) -> Iterable[object]:
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
     """Return `value` as source code. Constants of the stage's module are shown by name.
 
-    The result is cut to 200 characters, except for sets and lists. With `slots`, slot names are shown as members of
-    `Slot`.
+    Other values are cut to 200 characters. With `slots`, slot names are shown as members of `Slot`.
     """
     if isinstance(value, Set | list):
         inner = ", ".join(_source(stage, item, slots=slots) for item in value)

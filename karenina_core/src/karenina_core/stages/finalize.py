@@ -174,7 +174,7 @@ def _to_json_values(value: Any, levels: int) -> Any:
     """Convert `value` to JSON, handling its parts separately down to a depth of `levels`.
 
     Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
-    by a string that names its type. Below `levels`, the smallest part that can be replaced is a whole value.
+    by a string that names its type. Parts below `levels` are not replaced separately.
     """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}

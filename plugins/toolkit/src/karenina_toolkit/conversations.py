@@ -91,7 +91,7 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The turns of a conversation, including those that did not take place. `ended` is why it ended."""
+    """The turns of a conversation, including those that did not take place. `ended` is the reason for its end."""
 
     turns: tuple[ConversationTurn, ...]
     ended: EndReason = "script"

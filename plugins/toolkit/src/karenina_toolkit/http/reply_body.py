@@ -219,7 +219,7 @@ def _check_requested(stream: Any, where: str) -> None:
 
 
 def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
-    """Wrap a connection's method to count the reads since the last write. `writes` is true for the method `write`."""
+    """Wrap a connection's method to count the reads since the last write. `writes` is true for `write`."""
 
     async def counted(*arguments: Any, **named: Any) -> Any:
         setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)

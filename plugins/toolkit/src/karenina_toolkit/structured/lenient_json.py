@@ -175,7 +175,7 @@ class LenientReader:
         return self._pairs(entries), at + 1
 
     def _list_at(self, text: str, at: int) -> tuple[list[Any], int]:
-        """Read the list at index `at`. Return it with the index of its end. Raises the same exceptions as `object_at`."""
+        """Read the list at index `at`. Return it with the index of its end. Raises the exceptions of `object_at`."""
         entries: list[Any] = []
         at = _after_space(text, at + 1)
         while not text.startswith("]", at):
@@ -210,7 +210,7 @@ class LenientReader:
         return name[0], name.end()
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
-        """Read the value at index `at`. Return it with the index of its end. Raises the same exceptions as `object_at`."""
+        """Read the value at index `at`. Return it with the index of its end. Raises the exceptions of `object_at`."""
         first = text[at : at + 1]
         if first == "{":
             return self.object_at(text, at)
@@ -273,6 +273,7 @@ class WrittenFloat(float):
     written: str
 
     def __new__(cls, written: str | float) -> WrittenFloat:
+        """Create a float from its text."""
         number = super().__new__(cls, written)
         number.written = str(written)
         return number

@@ -25,7 +25,7 @@ MOST_STEPS: Final = 200_000
 
 
 class SchemaTooComplex(KareninaError, ValueError):
-    """Raised if a comparison takes too many steps. A few lines of nested choices and references can require billions."""
+    """Raised if a comparison takes too many steps. A few lines of nested choices and references can need billions."""
 
 
 class _Root(dict[str, Any]):
@@ -62,8 +62,7 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     """Repair `data` to match its schema. Return it with a flag that is true if anything changed. No value is lost.
 
     - A boolean is converted from "true", "yes", "y", "1" and 1, or from "false", "no", "n", "0" and 0.
-    - A number is converted from a string that is a JSON number. For an enum of numbers, the string must not be an
-      option.
+    - A number is converted from a string that is a JSON number, unless an enum contains the string itself.
     - A string is converted from a number, exactly as it was written. "null" becomes null if strings are not allowed.
     - A list is created from a single scalar, unless that may mean several entries or none. It is also converted from a
       string that contains a JSON list, or entries separated by semicolons or line breaks.
@@ -281,7 +280,7 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _match_enum(value: Any, allowed: list[Any]) -> Any:
-    """Return the only allowed value that `value` can mean. If there is none, or if there are several, return `value`."""
+    """Return the only allowed value that `value` can mean. If there is not exactly one, return `value`."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:

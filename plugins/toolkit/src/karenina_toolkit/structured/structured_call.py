@@ -114,8 +114,8 @@ async def call_structured(
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
 
-    2. `find_mismatches` compares the object with the schema. A missing required key is an error, even if `validate` has a
-    default for it.
+    2. `find_mismatches` compares the object with the schema. A missing required key is an error, whether or not
+    `validate` has a default for it.
 
     3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` to reject the object.
 

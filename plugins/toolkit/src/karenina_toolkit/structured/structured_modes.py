@@ -56,7 +56,7 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return what the server rejected in a request that used `mode`, or None for other errors.
+    """Return whether the server rejected the mode or the schema, or None for other errors.
 
     The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported. After other
     errors, no other mode is tried.
@@ -231,7 +231,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return what is known in this run about a server's modes."""
+    """Return the modes that a server has accepted and rejected in this run."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

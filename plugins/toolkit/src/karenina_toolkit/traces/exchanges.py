@@ -143,7 +143,7 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
-    """If a request repeats the last conversation, add it to the conversation and return that. Otherwise, return None."""
+    """If a request repeats the last conversation, add it there and return the conversation, otherwise None."""
     if not conversations:
         return None
     last = conversations[-1]

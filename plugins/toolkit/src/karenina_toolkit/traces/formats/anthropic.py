@@ -199,5 +199,5 @@ def read_usage(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
-    """Return the token count under `key`, or 0 if there is none."""
+    """Return the token count under `key`, or 0 if it is missing."""
     return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0
