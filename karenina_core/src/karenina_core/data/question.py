@@ -100,7 +100,6 @@ class Question(BaseModel, defer_build=True):
     @field_validator("answer_template")
     @classmethod
     def _blank_is_none(cls, source: str | None) -> str | None:
-        """Return the template's source code, or None if it is blank."""
         return source if source and source.strip() else None
 
     @field_validator("rubric", "dynamic_rubric")

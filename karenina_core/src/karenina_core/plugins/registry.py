@@ -238,7 +238,6 @@ class Plugins:
         return failure
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
-        """Warn about names in the selection that match no installed plugin or distribution."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):

@@ -117,7 +117,6 @@ def _visible_parts(response: str | None, workspace: bool, file: str | None) -> l
 
 
 def _describe_trait(trait: AgenticRubricTrait) -> str:
-    """Return the trait's name, description and scale, for a prompt."""
     about = trait.description or trait.summary or "as its name says"
     return f'Quality "{trait.name}": {about}\nScore: {describe_scale(trait, show_template=True)}'
 

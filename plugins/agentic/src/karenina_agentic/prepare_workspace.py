@@ -102,7 +102,6 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _is_needed(context: VerificationContext) -> bool:
-        """Return whether the judges or the answering model need a workspace."""
         config = context.config
         return _judges_need_workspace(config, context.question) or is_file_agent(config, context.answering_model)
 

@@ -224,7 +224,6 @@ class CleanupList:
         self._handle, self._file = handle, file
 
     def _close(self) -> None:
-        """Delete the file and release its lock."""
         assert self._handle is not None
         assert self._file is not None
         with suppress(OSError):

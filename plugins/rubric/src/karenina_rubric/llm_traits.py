@@ -82,7 +82,6 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
 
 
 def _reasoned_score_schema(score: ScoreSchema) -> Json:
-    """Return the schema of an object with `reasoning` and `score`."""
     return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})
 
 

@@ -118,5 +118,4 @@ def _split_numbered(
 
 
 def _array_schema(kind: str, description: str) -> dict[str, Any]:
-    """Return the JSON Schema of an array whose items have the JSON type `kind`."""
     return {"type": "array", "items": {"type": kind}, "description": description}

@@ -91,12 +91,10 @@ def presence_request(traits: Sequence[RubricTrait], question: str, response: str
 
 
 def _question_and_response(question: str, response: str) -> str:
-    """Return the end of a request, with the question and the fenced response."""
     return f"Question: {question}\n\nResponse:\n{fence(response, 'response')}"
 
 
 def _number_lines(things: Sequence[str]) -> str:
-    """Return one line for each thing, numbered from 1."""
     return "\n".join(f"{number}. {thing}" for number, thing in enumerate(things, 1))
 
 

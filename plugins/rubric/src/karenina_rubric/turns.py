@@ -53,7 +53,6 @@ def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, defa
 
 
 def _unscored(trait: RubricTrait, error: str) -> TraitScore:
-    """Return a trait score that contains only an error."""
     return TraitScore(trait.name, f"{trait.type}_trait_scores", error=error)
 
 

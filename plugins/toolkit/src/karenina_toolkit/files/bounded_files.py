@@ -242,7 +242,6 @@ def _kind(file: IO[bytes]) -> str | None:
 
 
 def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
-    """Return the exception for a path that is not a regular file."""
     return FileError(
         path, "", f"the path is {_kind(file)}, not a file", "write the contents to a file and use that file"
     )

@@ -194,7 +194,6 @@ def make_bounding_hook(
 
 
 async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterator[bytes]:
-    """Yield the pieces, and append them to `buffer`."""
     async for piece in pieces:
         buffer += piece
         yield piece

@@ -190,7 +190,6 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
-    """Describe the stage's place in the plan for a plain question."""
     name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
     mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"

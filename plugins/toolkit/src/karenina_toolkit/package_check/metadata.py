@@ -176,7 +176,6 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    """Check that all imported packages are declared as requirements."""
     needed = [
         requirement
         for requirement in requirements(package.distribution)
@@ -268,7 +267,6 @@ def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _catches_imports(handler: ast.ExceptHandler) -> bool:
-    """Return whether an `except` clause catches `ImportError`."""
     caught = "Exception" if handler.type is None else ast.unparse(handler.type)
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
 

@@ -133,7 +133,6 @@ def read_token_count(value: object) -> int:
 
 
 def _read_number(text: str) -> float:
-    """Convert a string to a number. If it is not a number, return 0."""
     try:
         return float(text)
     except ValueError:

@@ -244,7 +244,6 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(word: str) -> NoReturn:
-    """Raise `ValueError` for `NaN`, `Infinity` or `-Infinity`."""
     raise ValueError(f"{word} is no JSON value")
 
 

@@ -320,7 +320,6 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
-    """Parse a JSON list. Return None if `text` is anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:

@@ -107,7 +107,6 @@ def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_refusal(content: object) -> bool:
-    """Return whether `content` is a list that only contains refusals."""
     parts = content if _is_list(content) else ()
     return bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
 

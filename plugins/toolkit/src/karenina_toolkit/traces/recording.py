@@ -183,7 +183,6 @@ def parse_conversation(text: str) -> list[Message] | None:
 
 
 def _require_list(value: object) -> Sequence[object]:
-    """Return `value` if it is a list, otherwise raise `TraceFormatError`."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise TraceFormatError(f"the recording must be a list of messages, not {type(value).__name__}")
     return value
@@ -244,7 +243,6 @@ def _marks_responses(document: Entry) -> bool:
 
 
 def _open_contents(document: Entry) -> OpenedRecording:
-    """Return the contents of a Google API request."""
     instructions = document.get("systemInstruction") or document.get("system_instruction")
     return OpenedRecording(_require_list(document["contents"]), _read_instructions(instructions), GOOGLE)
 
@@ -282,12 +280,10 @@ def _is_single(document: Entry) -> bool:
 
 
 def _open_bedrock(document: Entry) -> OpenedRecording:
-    """Return the message in a Bedrock API response."""
     return OpenedRecording([document["output"]["message"]], (), BEDROCK)
 
 
 def _open_spans(document: Entry) -> OpenedRecording:
-    """Return the conversation in OpenTelemetry spans."""
     return OpenedRecording((), opentelemetry.read_spans(opentelemetry.find_spans(document)))
 
 

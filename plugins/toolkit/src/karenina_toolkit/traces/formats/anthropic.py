@@ -140,7 +140,6 @@ def _call(block: Entry) -> ToolCall:
 
 
 def _text(block: Entry) -> str:
-    """Return the text of a block. Raises `TraceFormatError` if the block has none."""
     if not isinstance(block.get("text"), str):
         raise TraceFormatError("a text block has no text")
     return str(block["text"])

@@ -170,7 +170,6 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
-        """Convert a model client's message, including its thought."""
         content = entry.get("content")
         if kind != "AssistantMessage":
             text = _read_text(content)
@@ -194,7 +193,6 @@ def _read_text(content: Any) -> str:
 
 
 def _describe(part: Any) -> str:
-    """Describe an image on one line of text."""
     return describe_block("image", part if isinstance(part, Mapping) else {"value": part})
 
 
@@ -210,7 +208,6 @@ def _objects(content: Any, item_name: str) -> Sequence[Entry]:
 
 
 def _read_call(call: Entry) -> ToolCall:
-    """Convert an object to a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(call.get("name"), str):
         raise TraceFormatError("a tool call has no name")
     return ToolCall(str(call.get("id") or ""), call["name"], read_arguments(call.get("arguments")))

@@ -120,7 +120,6 @@ def _thought(value: Any) -> str:
 
 
 def _require_text(value: Any) -> str:
-    """Return `value` if it is a string, otherwise raise `TraceFormatError`."""
     if not isinstance(value, str):
         raise TraceFormatError(f"a text block must contain text, not {type(value).__name__}")
     return value

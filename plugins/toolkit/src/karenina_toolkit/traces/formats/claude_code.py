@@ -89,7 +89,6 @@ def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
 
 
 def _is_of_subagent(entry: Entry) -> bool:
-    """Return whether a line belongs to a subagent's conversation."""
     return bool(entry.get("isSidechain") or entry.get("parent_tool_use_id"))
 
 

@@ -217,7 +217,6 @@ def _camel(key: str) -> str:
 
 
 def _require_mapping(kind: str, value: Any) -> Mapping[str, Any]:
-    """Return `value` if it is an object, otherwise raise `TraceFormatError`."""
     if not isinstance(value, Mapping):
         raise TraceFormatError(f"{kind} must be an object, not {type(value).__name__}")
     return value

@@ -62,7 +62,6 @@ def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
 
 
 def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
-    """Return the given attachment. Raises `TraceFormatError` if it is missing."""
     text = attachments.get(name)
     if not isinstance(text, str):
         raise TraceFormatError(f"the attachment {name} is missing; include the sample's `attachments`")
@@ -70,7 +69,6 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
 
 
 def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert an entry to messages. Raises `TraceFormatError` if the entry cannot be read."""
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
@@ -127,7 +125,6 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
 
 
 def _parts(blocks: Sequence[Any]) -> Parts:
-    """Split a message's blocks into parts, ignoring None."""
     return split_parts([block for block in blocks if block is not None])
 
 
@@ -139,7 +136,6 @@ def _without_encrypted(block: Any) -> Any:
 
 
 def _call(call: Any) -> ToolCall:
-    """Convert an object to a tool call. Raises `TraceFormatError` if it does not name a function."""
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
         raise TraceFormatError("an entry in tool_calls has no function")
     return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

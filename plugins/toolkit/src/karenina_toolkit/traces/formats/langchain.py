@@ -81,7 +81,6 @@ def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
 
 
 def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
-    """Convert a message with the type `kind` and the fields `data`."""
     if kind == "chat":
         return read_message(data, names)
     role = _KINDS[kind]
@@ -128,7 +127,6 @@ def _add_refusal(parts: Parts, refusal: object) -> None:
 
 
 def _is_call(block: object) -> bool:
-    """Return whether a content block represents a tool call."""
     return isinstance(block, Mapping) and str(block.get("type")) in _CALLS
 
 

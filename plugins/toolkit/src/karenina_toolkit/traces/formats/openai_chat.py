@@ -280,7 +280,6 @@ def write_arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
-    """Return a call of the given function or custom tool, which must have a name."""
     arguments = function.get("arguments", function.get("input"))
     return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))
 
@@ -337,7 +336,6 @@ def error_of_choice(data: Mapping[str, Any]) -> object:
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first choice of a completion. Raises `ValueError` if it has none."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("the completion has no choices")

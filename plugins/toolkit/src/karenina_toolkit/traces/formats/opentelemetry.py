@@ -112,14 +112,12 @@ def _close(role: Role, parts: Parts, calls: list[ToolCall]) -> Message:
 
 
 def _text(part: Entry) -> str:
-    """Return the text of a part. Raises `TraceFormatError` if the part has no text."""
     if not isinstance(part.get("content"), str):
         raise TraceFormatError(f"a part of type {part['type']} has no content")
     return str(part["content"])
 
 
 def _call(kind: str, part: Entry) -> ToolCall:
-    """Convert a part to a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(part.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
     arguments = part.get("server_tool_call") if kind == "server_tool_call" else part.get("arguments")

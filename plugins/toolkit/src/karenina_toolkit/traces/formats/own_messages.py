@@ -84,7 +84,6 @@ def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
-    """Convert an entry to a message. Raises `TraceFormatError` if the entry cannot be read."""
     role = _ROLES.get(str(entry["role"]))
     content = read_content(entry.get("content"))
     if role == "assistant":

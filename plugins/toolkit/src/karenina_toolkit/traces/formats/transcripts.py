@@ -191,7 +191,6 @@ def _read_arguments(text: str) -> dict[str, Any]:
 
 
 def _read_printed(text: str) -> Iterator[Message]:
-    """Yield the messages in text that LangChain printed."""
     calls = _Calls()
     for heading, section in _sections(_PRINTED, text):
         content = section.strip("\n")
