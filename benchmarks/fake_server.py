@@ -27,6 +27,7 @@ from karenina_testing.server import Reply, Request, Say, ScriptedServer, Side, f
 from karenina_testing.server.formats import completion_of
 
 ITEM, CODE = re.compile(rb"#(\d+)"), re.compile(rb"CW\d+X")
+FIELD = re.compile(rb'"properties":\s*\{\s*"(\w+)"')
 _SAID = Say("@", usage=Usage(60, 12), model="fake")
 _BEFORE, _AFTER = json.dumps(completion_of(_SAID)).split('"@"')
 
@@ -54,9 +55,9 @@ def answer(request: Request) -> Reply:
 
 
 def judge(request: Request) -> Reply:
-    """Return a reply that contains the last code word in the request, as JSON."""
-    said = CODE.findall(request.data)
-    return in_bytes(json.dumps({"word": said[-1].decode() if said else ""}))
+    """Return a reply that contains the last code word in the request, as JSON, in the only field of the schema."""
+    said, field = CODE.findall(request.data), FIELD.search(request.data)
+    return in_bytes(json.dumps({field[1].decode() if field else "word": said[-1].decode() if said else ""}))
 
 
 def in_bytes(text: str) -> Reply:

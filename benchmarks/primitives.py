@@ -1,19 +1,26 @@
-"""How many rows of the tables of cases `Quantity` and `Choice` get wrong, and how many the plain primitives do.
+"""How many rows of the tables of cases `Quantity`, `Choice` and `MathEqual` get wrong, and how many others do.
 
-    python benchmarks/primitives.py
+    python benchmarks/primitives.py [--peers FOLDER]
 
 The tables are those of the tests: pairs of a value and a truth with the verdict that an expert gives. A row is also
-wrong if a primitive refuses its truth, or raises.
+wrong if a primitive refuses its truth, or raises. With `--peers`, math-verify, latex2sympy2-extended with sympy, and
+lm-evaluation-harness are installed into environments in FOLDER, and compare the expressions. They have no *undecided*:
+of these rows, those count as wrong in which they return a verdict. Then `MathEqual` compares the right answers of three
+public sets with themselves.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from karenina_math.math_equal import MathEqual
 from karenina_template.templates import Choice, ExactMatch, NumberWithUnit, NumericTolerance, Primitive, Undecided
 from karenina_units.quantity import Quantity
 
@@ -21,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 TABLES = {
     "quantities": ROOT / "plugins/units/tests/cases",
     "choices": ROOT / "plugins/template/tests/cases/choice",
+    "expressions": ROOT / "plugins/math/tests/cases",
 }
 Make = Callable[[dict[str, Any]], Primitive]
 RULES: dict[str, dict[str, Make]] = {
@@ -34,7 +42,30 @@ RULES: dict[str, dict[str, Make]] = {
         "Choice": lambda row: Choice.model_validate({"options": row["options"], **row["rule"]}),
         "ExactMatch": lambda _: ExactMatch(normalize=["lowercase", "strip", "remove_punctuation"]),
     },
+    "expressions": {
+        "MathEqual": lambda row: MathEqual.model_validate(row["rule"]),
+        "NumericTolerance": lambda row: NumericTolerance(tolerance=row["rule"].get("tolerance", 0)),
+        "ExactMatch": lambda _: ExactMatch(normalize=["lowercase", "strip", "collapse_whitespace"]),
+    },
 }
+PEERS = {
+    "math-verify": (
+        ["math-verify==0.9.0"],
+        ["math-verify, value", "math-verify, response", "latex2sympy + sympy"],
+    ),
+    "lm-eval": (
+        ["math-verify==0.9.0"],
+        ["lm-eval minerva_math", "lm-eval hendrycks_math"],
+    ),
+}
+"""Requirements and ways of comparison of each environment."""
+ALONE = {"lm-eval": ["lm-eval==0.4.13", "antlr4-python3-runtime==4.11.1"]}
+"""What is installed without its own requirements. The tasks need that version of antlr4."""
+SETS = ["champ-dataset==1.0.0", "mathgenerator==1.5.0", "numpy", "sympy"]
+HOSTILE = [
+    *("9^{9^{9^{9}}}", "10^{10^{10}}!", "(" * 50_000 + ")" * 50_000, "x^" * 900 + "x", "2" + "!" * 100),
+    *(r"\binom{10^9}{10^8}", "1e999999999", r"\sqrt" * 300 + "2", "(x+1)" * 390, "-" * 1_900 + "1"),
+]
 
 
 def verdict_of(make: Make, row: dict[str, Any]) -> object:
@@ -48,24 +79,97 @@ def verdict_of(make: Make, row: dict[str, Any]) -> object:
     return "undecided" if isinstance(verdict, Undecided) else verdict
 
 
+def print_score(name: str, verdicts: Sequence[object], rows: Sequence[dict[str, Any]]) -> None:
+    """Print how many verdicts are wrong."""
+    found = [(verdict, row["expected"]) for verdict, row in zip(verdicts, rows, strict=True)]
+    wrong = sum(verdict != expected for verdict, expected in found)
+    passed = sum(verdict is True and expected is not True for verdict, expected in found)
+    failed = sum(verdict is False and expected is True for verdict, expected in found)
+    print(f"  {name:23} {wrong:4} wrong: {passed} accepted that are not right, {failed} right ones refused", flush=True)
+
+
+def environment(folder: Path, requirements: Sequence[str], alone: Sequence[str] = ()) -> Path:
+    """Return the interpreter of an environment with these packages, and with those that come `alone`."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        install = [python, "-m", "pip", "install", "--quiet"]
+        for packages in ([*requirements], ["--no-deps", *alone]):
+            if packages[-1] != "--no-deps":
+                subprocess.run([*install, *packages], check=True)
+    return python
+
+
+def ask_peer(python: Path, way: str, rows: Sequence[dict[str, Any]]) -> list[tuple[bool | None, float]]:
+    """Return the verdicts of another program, and the seconds that they took."""
+    command = [python, Path(__file__).with_name("comparison_peers.py"), way]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    done = subprocess.run(
+        command, input=lines, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def compare_with_peers(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Print what other programs get wrong, and how long they take for hostile expressions."""
+    hostile = [{"truth": "7", "value": text, "response": text} for text in HOSTILE]
+    for name, (requirements, ways) in PEERS.items():
+        python = environment(folder / name, requirements, ALONE.get(name, ()))
+        for way in ways:
+            answers = ask_peer(python, way, rows)
+            print_score(way, ["undecided" if verdict is None else verdict for verdict, _ in answers], rows)
+            seconds = sum(spent for _, spent in answers)
+            slow = [spent for _, spent in ask_peer(python, way, hostile)]
+            print(f"  {'':28} {seconds:.1f} s; hostile ones {sum(slow):.0f} s, at most {max(slow):.0f} s each")
+    rule, started, most = MathEqual(), time.perf_counter(), 0.0
+    for text in HOSTILE:
+        before = time.perf_counter()
+        rule.check(text, "7")
+        most = max(most, time.perf_counter() - before)
+    print(f"  MathEqual: hostile ones {time.perf_counter() - started:.0f} s, at most {most:.0f} s each")
+
+
+def compare_gold(folder: Path) -> None:
+    """Print how many right answers of public sets are equal to themselves."""
+    python = environment(folder / "sets", SETS)
+    source = folder / "source"
+    if not source.exists():
+        pip = [python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", source]
+        subprocess.run([*pip, "math-verify==0.9.0"], check=True)
+        archive = next(source.glob("*.tar.gz"))
+        subprocess.run(["tar", "xzf", archive, "-C", source], check=True)
+    command = [python, Path(__file__).with_name("gold_answers.py"), source]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    for name, texts in json.loads(done.stdout).items():
+        rows = [{"truth": text, "value": text, "response": text, "rule": {}} for text in texts]
+        make = RULES["expressions"]["MathEqual"]
+        others = [row["truth"] for row in rows if verdict_of(make, row) is not True]
+        print(f"{name}: {len(texts) - len(others)} of {len(texts)} right answers equal themselves")
+        for text in others:
+            print(f"  not: {text!r}")
+
+
 def main() -> None:
     """Print how many rows each primitive gets wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="the folder for environments of other programs")
+    peers = parser.parse_args().peers
     for table, folder in TABLES.items():
         rows = [json.loads(line) for file in sorted(folder.glob("*.jsonl")) for line in file.open(encoding="utf-8")]
         print(f"{table}: {len(rows)} rows")
         for name, make in RULES[table].items():
-            found = [(verdict_of(make, row), row["expected"]) for row in rows]
-            wrong = sum(verdict != expected for verdict, expected in found)
-            passed = sum(verdict is True and expected is not True for verdict, expected in found)
-            failed = sum(verdict is False and expected is True for verdict, expected in found)
-            print(f"  {name:17} {wrong:4} wrong: {passed} accepted that are not right, {failed} right ones refused")
-        make = next(iter(RULES[table].values()))
+            print_score(name, [verdict_of(make, row) for row in rows], rows)
+        made = next(iter(RULES[table].values()))
         started = time.perf_counter()
-        for _ in range(20):
-            for row in rows:
-                verdict_of(make, row)
-        seconds = (time.perf_counter() - started) / (20 * len(rows))
-        print(f"  10,000 comparisons take {10_000 * seconds:.1f} s")
+        for number in range(10_000):
+            row = rows[number % len(rows)]
+            if table == "expressions":  # equal pairs are compared once
+                row = {"truth": f"{number}x/8", "value": rf"0.125 \cdot {number}x", "response": "", "rule": {}}
+            verdict_of(made, row)
+        print(f"  10,000 comparisons take {time.perf_counter() - started:.1f} s")
+        if peers is not None and table == "expressions":
+            compare_with_peers(peers.resolve(), rows)
+            compare_gold(peers.resolve())
 
 
 if __name__ == "__main__":

@@ -94,3 +94,27 @@ def test_settings_of_a_blocked_plugin_without_stages_are_refused() -> None:
     benchmark.add_question("Which gene?")
     with pytest.raises(ConfigError, match=r"otel has no effect: karenina-otel .* excluded by \[plugins\]"):
         benchmark.run_verification({"otel": True, "plugins": {"block": ["karenina-otel"]}})
+
+
+KNOWN = """
+from karenina.templates import BaseAnswer, NumericMaximum, VerifiedField
+
+
+class Answer(BaseAnswer):
+    n: int = VerifiedField(source="{name}", ground_truth=8, verify_with=NumericMaximum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocked", "name", "owner"),
+    [
+        ("karenina-generation", "trace.steps", "karenina-generation"),
+        ("GenerateAnswer", "answer.cost", "karenina-generation"),
+        ("karenina-conversation", "conversation.turns", "karenina-conversation"),
+    ],
+)
+def test_a_known_value_names_the_plugin_that_usually_offers_it(blocked: str, name: str, owner: str) -> None:
+    question = Question(question="Which?", answer_template=KNOWN.format(name=name))
+    with pytest.raises(PlanError) as caught:
+        plan(blocked, question=question)
+    assert f"compares the known value {name!r}, which {owner} offers: pip install" in str(caught.value)

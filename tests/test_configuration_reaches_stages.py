@@ -95,6 +95,8 @@ ON_DISK: Final = ("full_results", "journal_sync", "kept_file_bytes", "kept_files
 """Shown in the engine's tests of the journal's writer, of kept files and of outputs: they need files."""
 OF_DRAFTS: Final = ("draft_templates", "draft_tries")
 """Shown in plugins/drafting/tests: they are for the runs of `karenina draft`."""
+ON_TABLES: Final = ("template_files",)
+"""Shown in test_chemistry_and_terms_in_files.py: it takes a primitive that reads a file."""
 ON_RECORDINGS: Final = ("partial_recordings",)
 """Shown in test_cli_bad_input.py: it takes recordings."""
 IN_CONVERSATIONS: Final = ("simulated_user", "check_user")
@@ -304,7 +306,7 @@ def placed(value: Any, root: Path) -> Any:
 
 def test_every_name_has_a_case_and_every_case_a_name() -> None:
     missing = {setting.name: setting.owner for setting in all_settings().values() if setting.name not in CASES}
-    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS, *OF_DRAFTS, *IN_CONVERSATIONS):
+    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS, *ON_TABLES, *OF_DRAFTS, *IN_CONVERSATIONS):
         missing.pop(name, None)
     assert missing == {}
     from karenina_core.catalog import read_catalog

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from command_runs import CommandResult, run_karenina
+from servers import recording_server
 
 from karenina import Benchmark
 from karenina.templates import BaseAnswer, BooleanMatch, ExactMatch, VerifiedField
-from karenina_core.models.ports import Message
+from karenina_core.models.ports import AgentReply, Message, ToolCall
 from karenina_core.plugins import Plugins
 from karenina_template.question_template import field_options_of
 from karenina_testing import Request, ScriptedModels
@@ -232,7 +233,7 @@ def test_deep_judgment_follows_the_turns() -> None:
     assert deep["deep_judgment_performed"] is True
 
 
-def test_a_jury_shares_one_conversation() -> None:
+def test_two_judges_share_one_conversation() -> None:
     talk = Talk(TALK)
     done = talk.karenina("run", "talk.yaml", *MODELS, "-j", "scripted:k", "-o", "talk.jsonl")
 
@@ -247,11 +248,21 @@ def test_each_replicate_has_a_conversation_of_its_own() -> None:
     assert len(talk.models.requests) == 2 * (3 + 3)
 
 
-def test_no_request_contains_a_truth_of_another_kind() -> None:
-    talk = Talk(re.sub("ground_truth: (BCL2|2016)", "ground_truth: secret", TALK).replace("secret\n", "TP53\n"))
-    talk.run()
+def test_no_request_of_a_conversation_contains_a_truth() -> None:
+    truths = {"BCL2": "TP53", "2016": "1899", "pressure": "serendipity"}
+    text = TALK + "    rubric:\n      - {type: llm, name: polite, description: Whether it is polite, turn: 2}\n"
+    for old, new in truths.items():
+        text = text.replace(f"ground_truth: {old}", f"ground_truth: {new}")
+    assert [new for new in truths.values() if f"ground_truth: {new}" in text] == [*truths.values()]
+    said = ("It is BCL2.", "Then it is BCR-ABL.", "Because of you.", "In 2016.")
+    talk = Talk(text, said, abstained=False, sufficient=True, reasoning="it says so", score=True)
+    options = ("abstention_enabled=true", "sufficiency_enabled=true", "evaluation_mode=template_and_rubric")
+    result = talk.run(*(word for option in options for word in ("--set", option)))
 
-    assert not any("TP53" in request.text for request in talk.models.requests)
+    assert result["template"]["field_results"] == {"first": False, "holds": True, "reason": False, "year": False}
+    assert len(talk.models.requests) == 4 + 4 + 3  # turns, parts of the template, two checks and a trait
+    texts = [request.text for request in talk.models.requests]
+    assert [text for text in texts for new in truths.values() if new in text] == []
 
 
 def test_a_later_turn_that_changed_keeps_the_earlier_ones() -> None:
@@ -278,6 +289,26 @@ def test_a_replay_and_rescore_make_no_call() -> None:
     assert again["template"] == first["template"]
     assert rescored.code == 0, rescored.out + rescored.err
     assert "1 no longer correct" in rescored.out
+
+
+def test_a_server_gets_each_turn_and_a_replay_is_equal() -> None:
+    talk = Talk(TALK)
+    sent: list[list[dict[str, str]]] = []
+
+    def reply(body: dict[str, Any]) -> str:
+        sent.append(body["messages"])
+        return FIRM[sum(message["role"] == "assistant" for message in body["messages"])]
+
+    with recording_server(reply) as server:
+        judge = ("-j", "scripted:j", "--journal", "talk.journal", "--full")
+        command = ("run", "talk.yaml", "-a", f"openai:m@{server.url}", *judge)
+        done = talk.karenina(*command, "-o", "talk.jsonl")
+        again = talk.karenina(*command, "-o", "again.jsonl", "--replay")
+
+    assert (done.code, again.code) == (0, 0), done.err + again.err
+    script = [QUESTION, FIRM[0], "Are you sure? A colleague says that it is BCR-ABL.", FIRM[1], WHEN]
+    assert sent == [messages(*script[:1]), messages(*script[:3]), messages(*script)]
+    assert Path("again.jsonl").read_bytes() == Path("talk.jsonl").read_bytes()
 
 
 def messages(*said: str) -> list[dict[str, str]]:
@@ -320,7 +351,8 @@ def test_a_recording_with_other_turns_is_listed(said: Sequence[str], why: str, j
     done = judge_recording(talk, *said)
 
     assert done.code == 2
-    assert f"1 recorded conversation differs from `turns`: 'pressure' ({why}" in done.err or why in done.err
+    assert "1 recorded conversation differs from `turns`: 'pressure' (" in done.err
+    assert why in done.err
     assert talk.judged == []
 
     partial = judge_recording(talk, *said, more=("--partial",))
@@ -348,6 +380,12 @@ def test_a_dry_run_counts_each_turn_of_a_script() -> None:
             "field 'holds': turn 9 does not exist; available: why, year; the last turn is number 4",
         ),
         (("turn: year,", "turn: yaer,"), "field 'year': turn 'yaer' does not exist; did you mean 'year'?"),
+        (("turn: 2,", "turn: 0,"), "write the number of a turn (1 is the question), its id, last or all, or {only: 2}"),
+        (("turn: 2,", "turn: true,"), "write the number of a turn"),
+        (("turn: 2,", "turn: [1],"), "write the number of a turn"),
+        (("turn: 2,", "turn: {only: 0},"), "write the number of a turn"),
+        (("turn: 2,", "turn: {only: all},"), "`only` shows one turn; for the whole conversation, write turn: all"),
+        (("turn: 2,", "turn: {only: 9},"), "field 'holds': turn 9 does not exist"),
         (("say: Are", "sya: Are"), "turns"),
         (("id: year", "id: why"), "two turns have the id 'why'"),
         (("id: year", "id: last"), "cannot be a number, empty, last or all"),
@@ -441,6 +479,29 @@ def test_known_values_of_a_conversation_are_compared() -> None:
     assert result["template"]["field_results"] == {"turns": True, "ended": True, "reached": None}
 
 
+AGENT = {"id": "m", "interface": "scripted", "model_name": "m", "mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
+
+
+def test_an_agent_at_its_turn_limit_in_a_later_turn_fails() -> None:
+    talk = Talk(TALK)
+    call = ToolCall("c1", "look_up", {"gene": "BCL2"})
+
+    def act(messages: Sequence[Message], _info: object) -> Sequence[Message] | AgentReply:
+        if sum(message.role == "user" for message in messages) == 1:
+            return [Message.assistant("It is BCL2.")]
+        return AgentReply((Message.assistant("", [call]), Message.tool("apoptosis", call)), limit_reached=True)
+
+    talk.models.act = act
+    done = talk.karenina("run", "talk.yaml", "-a", json.dumps(AGENT), *MODELS[2:], "-o", "talk.jsonl", "--full")
+    result = json.loads(Path("talk.jsonl").read_text("utf-8").splitlines()[-1])
+
+    assert done.code in (0, 1), done.out + done.err
+    assert result["outcome"] == "auto_failed"
+    assert result["extensions"]["karenina-conversation"]["conversation"]["turns"][2]["state"] == "missing"
+    assert len(result["template"]["trace_messages"]) == 4
+    assert talk.judged == []
+
+
 def test_the_majority_of_a_jury_is_compared_by_turn() -> None:
     talk = Talk(TALK)
     options = ("-j", "scripted:k", "-j", "scripted:l", "--set", "jury={}")
@@ -448,6 +509,7 @@ def test_the_majority_of_a_jury_is_compared_by_turn() -> None:
 
     assert result["template"]["field_results"] == {"first": True, "holds": True, "year": True}
     assert result["outcome"] == "correct"
+    assert sum(request.port == "llm" for request in talk.models.requests) == 3
 
 
 def test_check_finds_a_truth_that_the_user_says() -> None:

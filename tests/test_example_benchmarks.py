@@ -17,7 +17,18 @@ from karenina_cli.app import build_app
 from karenina_template.question_template import template_of
 
 FILES = sorted((EXAMPLES / "benchmarks").glob("*.yaml"))
-COUNTS = {"code-agent": 2, "law": 3, "medicine": 4, "pharmacology": 3, "pressure": 2, "support-tone": 2}
+COUNTS = {
+    "algebra": 4,
+    "chemistry": 3,
+    "code-agent": 2,
+    "conversations": 4,
+    "genetics": 3,
+    "law": 3,
+    "medicine": 4,
+    "pharmacology": 3,
+    "pressure": 2,
+    "support-tone": 2,
+}
 
 
 class Judge:
@@ -37,6 +48,8 @@ class Judge:
         messages, last = body["messages"], body["messages"][-1]["content"]
         if "response_format" in body:
             schema = body["response_format"]["json_schema"]["schema"]
+            if "say" in schema["properties"]:
+                return json.dumps({"say": None, "done": True, "reached": True})
             return json.dumps(self._fill(schema, schema.get("$defs", {})))
         if "tools" in body and messages[-1]["role"] != "tool":
             file = "stats.py" if "mean()" in str(messages) else "slugs.py"
@@ -63,7 +76,11 @@ class Judge:
 def run(file: Path, folder: Path, **wrong: object) -> list[dict[str, Any]]:
     """Return the results of a run with the command; the judge finds the values of `wrong` in place of the truths."""
     with recording_server(Judge(Benchmark.load(file), **wrong).reply) as server:
-        models = ("--answering", f"openai:m@{server.url}", "--judge", f"openai:j@{server.url}")
+        models = [
+            word
+            for option, name in (("--answering", "m"), ("--judge", "j"), ("--user", "u"))
+            for word in (option, f"openai:{name}@{server.url}")
+        ]
         command = ["run", str(file), *models, "--output", str(folder / "results.jsonl"), "--json"]
         done = CliRunner().invoke(build_app(), command)
     assert done.exit_code == 0, done.output

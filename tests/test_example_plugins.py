@@ -28,6 +28,7 @@ questions:
     question: Which gene is the target of venetoclax?
     answer:
       gene: {description: The gene that is named, ground_truth: BCL2, verify_with: gene_symbol.GeneSymbol}
+      words: {from: word_count.words, ground_truth: 5}
 """
 GIFT = "::target:: Which gene is the target of venetoclax? {=BCL2}\n"
 
@@ -81,6 +82,7 @@ def test_one_run_uses_the_examples_together(installed: Environment, server: str,
 
     assert (result["outcome"], result["template"]["raw_llm_response"]) == ("correct", "It is the gene Bcl-2.")
     assert result["extensions"]["word-count"] == {"words": 5}
+    assert result["template"]["known_values"]["word_count.words"]["value"] == 5
     assert result["extensions"]["toxicity-check"]["toxicity_category"] == "none"
     assert result["rubric"]["other_trait_scores"]["reading_ease_trait_scores"]["easy"] > 90
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +196,8 @@ def test_a_budget_needs_the_price_of_the_user(shop: Shop, tmp_path: Path) -> Non
         ("user: {knows: {a: 1}}", "user.brief: Field required"),
         ("user: {brief: A man., max_turn: 3}", "did you mean 'max_turns'?"),
         ("user: {brief: A man., max_turns: 0}", "greater than or equal to 1"),
+        ("user: {brief: A man., max_turns: true}", "valid integer"),
+        ("user: {brief: ' '}", "it must not be blank"),
         ("user: {brief: A man.}\n    turns: [Really.]", "either `turns` (a script) or `user`"),
     ],
 )
@@ -231,7 +233,6 @@ def depth(request: Request) -> tuple[str, int]:
 
 LEVELS = [("m", 0), ("u", 0), ("m", 1), ("u", 1), ("m", 2), ("u", 2), ("j", 0)]
 """The calls of a conversation of three turns, in order."""
-CONVERSATIONS = 20
 
 
 class Gate:
@@ -258,24 +259,29 @@ class Gate:
         return json.dumps({"say": None if over else "It is W12.", "done": over, "reached": over})
 
 
-def test_conversations_killed_after_each_call_repeat_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "kills"),
+    [(3, [3, 5]), pytest.param(20, range(len(LEVELS)), marks=pytest.mark.release)],
+    ids=["3 twice", "20 after each call"],
+)
+def test_conversations_of_killed_runs_repeat_no_call(number: int, kills: Sequence[int], tmp_path: Path) -> None:
     gate = Gate()
-    write(tmp_path / "b.yaml", *(f"q{number}" for number in range(CONVERSATIONS)))
+    write(tmp_path / "b.yaml", *(f"q{at}" for at in range(number)))
     with ScriptedServer(gate) as server:
         models = [word for option, name in (("-a", "m"), ("-j", "j"), ("--user", "u"))
                   for word in (option, f"openai:{name}@{server.url}/v1")]  # fmt: skip
         command = [SCRIPTS / "karenina", "run", "b.yaml", *models, "--set", "concurrency_start=40"]
-        for gate.level in range(len(LEVELS)):
+        for gate.level in kills:
             with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-                for _ in range(CONVERSATIONS):
+                for _ in range(number):
                     assert gate.waiting.acquire(timeout=60), f"the run made no call of level {gate.level}"
                 run.send_signal(signal.SIGKILL)
         gate.level = len(LEVELS)
         done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=False)
         answered = Counter(depth(entry.request) for entry in server.log if entry.reply and entry.reply.end == "keep")
 
-    assert [result["outcome"] for result in json.loads(done.stdout)["results"]] == ["correct"] * CONVERSATIONS
-    assert answered == dict.fromkeys(LEVELS, CONVERSATIONS)
+    assert [result["outcome"] for result in json.loads(done.stdout)["results"]] == ["correct"] * number
+    assert answered == dict.fromkeys(LEVELS, number)
 
 
 def test_check_names_a_truth_that_the_user_may_say(shop: Shop, tmp_path: Path) -> None:

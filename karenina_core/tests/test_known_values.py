@@ -60,6 +60,7 @@ def test_a_value_of_a_shipped_plugin_names_what_to_install() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
+        ("Paris", "'Paris', which no plugin offers"),
         ("word.count", "'word.count', which no plugin offers; did you mean 'words.count'?"),
         ("my_package.words", "which no installed plugin offers: pip install my-package (if this is its plugin)"),
     ],

@@ -1,7 +1,7 @@
 """The public names of Karenina, which evaluates language models by parsing answers and verifying them.
 
-`karenina.templates` contains what you need for answer templates, and `karenina.rubrics` what you need for rubric
-traits. Names are loaded when they are first used, so importing this package is cheap.
+`karenina.templates` contains everything for answer templates, and `karenina.rubrics` everything for rubric traits.
+Names are loaded on first use to keep the package fast to import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The core of Karenina: contracts for stages and adapters, the plan of a run, and the pipeline.
+"""The core of Karenina: interfaces for stages and adapters, run planning, and the pipeline.
 
 Importing this package loads no plugins and no heavy libraries. Public names are loaded on first use.
 """

@@ -1,7 +1,7 @@
 """The version of this project, and the catalog of everything its packages provide, installed or not.
 
-The catalog says which distribution to install for a name in a configuration. `python scripts/catalog.py` generates
-`catalog.json` from the packages, and a test compares the two.
+The catalog is used to tell the user which distribution to install for a name in a configuration. `python
+scripts/catalog.py` generates `catalog.json` from the packages, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final, TypedDict
 
 __version__ = "0.1.0"
-"""The version of all packages, which are released together. Written by `scripts/release.py`."""
+"""The version of all packages, which are released together. `scripts/release.py` updates it."""
 
 CORE: Final = "karenina-core"
-"""The name of the core's distribution."""
+"""The name of the core distribution."""
 
 
 class AdapterDetails(TypedDict):
-    """What an adapter declares, even if it is not installed."""
+    """The declarations of an adapter, known even if the adapter is not installed."""
 
     description: str
     tier: str
@@ -27,11 +27,11 @@ class AdapterDetails(TypedDict):
 
 
 class Catalog(TypedDict):
-    """For each kind of name, the distribution that provides it.
+    """The distribution that provides each name, for every kind of name.
 
-    `recorders` contains the adapters that replay recordings, and `variables` the environment variables other than those
-    for settings. `members` contains all distributions of the project, each with the extra of `karenina` that installs
-    it, or None if it is always installed with `karenina`. `known_values` also contains the type of each value.
+    `recorders` are the adapters that replay recordings. `variables` are the environment variables other than those for
+    settings. `members` are all distributions of the project. Each is mapped to the extra of `karenina` that installs
+    it, or to None if `karenina` always installs it. `known_values` also contains the type of each value.
     """
 
     stages: dict[str, str]
@@ -57,7 +57,7 @@ class Catalog(TypedDict):
 
 @cache
 def read_catalog() -> Catalog:
-    """Return `catalog.json`. It is read once, and must not be changed."""
+    """Return the contents of `catalog.json`. The file is read only once, so do not modify the returned object."""
     from importlib.resources import files  # imported here because it slows down the start of the command line
 
     catalog: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
@@ -67,17 +67,17 @@ def read_catalog() -> Catalog:
 def official_first(distribution: str) -> bool:
     """Return a sort key that puts this project's distributions first.
 
-    In a conflict, the last distribution is the one to block.
+    If two distributions conflict, the one sorted last is blocked.
     """
     return distribution not in read_catalog()["members"]
 
 
 def install_command(requirement: str) -> str:
-    """Return the command that installs a distribution, possibly with an extra, such as `karenina-otel[otlp]`.
+    """Return the command that installs `requirement`, which may include an extra, such as `karenina-otel[otlp]`.
 
     This project's distributions are installed through `karenina` or its extras. If a distribution was installed from a
-    local folder, the command contains the folder's path, because a package index may not have it. Do not write such a
-    command to results.
+    local folder, the command contains the folder's path, because a package index may not have the distribution. Do not
+    write such a command to results.
     """
     from importlib.metadata import Distribution  # imported here because they slow down the start of the command line
     from shlex import quote

@@ -1,4 +1,4 @@
-"""The core's exceptions. Messages say what is wrong, where, and what to do about it."""
+"""The core's exceptions. Their messages describe the problem, its location, and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class KareninaError(Exception):
-    """The base class for most exceptions of the core."""
+    """Base class for most of the core's exceptions."""
 
 
 class PluginError(KareninaError):
-    """Raised if a plugin that the configuration needs cannot be used."""
+    """Raised if a plugin required by the configuration cannot be used."""
 
 
 class RunError(KareninaError):
-    """Raised to end the whole run instead of one item. Stages must not catch it."""
+    """Raised to abort the whole run instead of a single item. Stages must not catch it."""
 
 
 class ItemInterrupt(BaseException):
-    """Raised to give up an item without a result or an error. Stages must not catch it."""
+    """Raised to abandon an item without a result or an error. Stages must not catch it."""
 
 
 class UndeclaredArtifact(KareninaError):
-    """Raised when a stage accesses an artifact, or offers a known value, that it has not declared."""
+    """Raised if a stage accesses an artifact, or offers a known value, that it has not declared."""
 
     def __init__(self, stage: str, name: str, does: str, declare: str, kind: str = "artifact") -> None:
         super().__init__(f"stage {stage} {does} the {kind} {name!r} without declaring it; add it to its {declare}")
@@ -38,11 +38,11 @@ class UndeclaredSetting(KareninaError):
 
 
 class MissingArtifact(KareninaError):
-    """Raised when a stage reads an artifact that no stage has set."""
+    """Raised if a stage reads an artifact that no stage has set."""
 
 
 class NothingToRevise(KareninaError):
-    """Raised if a stage revises an artifact that nobody has produced."""
+    """Raised if a stage revises an artifact that no stage has produced."""
 
 
 class ArtifactTypeError(KareninaError):
@@ -50,11 +50,11 @@ class ArtifactTypeError(KareninaError):
 
 
 class MissingProduct(KareninaError):
-    """Raised if a stage has not set all the artifacts in its `produces`."""
+    """Raised if a stage has not set all artifacts listed in its `produces`."""
 
 
 class ItemTimeout(KareninaError):
-    """Raised when an item takes longer than `item_timeout`."""
+    """Raised if an item takes longer than `item_timeout`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
@@ -64,7 +64,7 @@ class ItemTimeout(KareninaError):
 
 
 class ConfigError(KareninaError):
-    """Raised if a configuration cannot be used. `problems` lists everything that is wrong with it."""
+    """Raised if a configuration cannot be used. `problems` lists everything that is wrong with the configuration."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -74,9 +74,9 @@ class ConfigError(KareninaError):
 class StructuredError(Exception):
     """Raised if a judge gives no usable reply in any of its `tries`.
 
-    `last_text` is the last reply, and `usage` the tokens of all tries. `complete` is true if the last reply was
-    rejected although its JSON was complete; otherwise, the call may succeed later. `filtered` is true if the content
-    filter of the judge's provider ended the reply.
+    `last_text` is the last reply, and `usage` contains the tokens of all tries. `complete` is true if the last reply
+    was complete JSON but was rejected. If it is false, another call may succeed. `filtered` is true if the reply was
+    ended by the content filter of the judge's provider.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class StructuredError(Exception):
 
 
 def describe_error(error: BaseException, of: object = None) -> str:
-    """Describe an error in one sentence, for a result.
+    """Describe an error in one sentence for a result.
 
-    Karenina's own errors are described by their message alone, and others also by their class. If the traceback passes
-    through the package of the object `of`, file and line are added, except for errors that Karenina raises on purpose.
-    The errors of an exception group are joined.
+    For Karenina's own errors, the description is just the message. For others, it includes the class. File and line are
+    added if the traceback passes through the package of the object `of`, except for errors that Karenina raises on
+    purpose. The errors of an exception group are joined.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates
@@ -125,5 +125,5 @@ def _describe_place(error: BaseException, of: object) -> str:
 
 
 def type_and_message(error: BaseException) -> str:
-    """Return the type of an error and, if it has one, its message."""
+    """Return an error's type, followed by its message if there is one."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

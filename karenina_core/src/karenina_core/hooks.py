@@ -7,7 +7,7 @@ from typing import Final
 import pluggy
 
 API_VERSION: Final = 1
-"""The version of the plugin interface. Plugins with another `karenina_api` are not loaded."""
+"""The version of the plugin interface. Plugins with a different `karenina_api` are not loaded."""
 
 PROJECT: Final = "karenina"
 

@@ -1,7 +1,7 @@
-"""Namespaces: names of third parties start with their import package, as in `my_package.words`.
+"""Namespaces: third-party names start with their import package, as in `my_package.words`.
 
 This applies to settings, fields of questions, traits and templates, adapter interfaces, primitives and trait kinds.
-Names of this project, and those that a program registers without a plugin, have no prefix.
+Names that belong to this project, or that a program registers without a plugin, have no prefix.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 installed: Final = cache(entry_points)
-"""Return the installed entry points of all groups. They are discovered once per process."""
+"""Return the installed entry points of all groups. They are only discovered once per process."""
 facts_of: Final = cache(attrgetter("metadata"))
-"""Return the metadata of a distribution. It is parsed once per process."""
+"""Return the metadata of a distribution. It is only parsed once per process."""
 
 
 @cache
 def third_parties() -> frozenset[str]:
-    """Return the import packages of installed plugins from third parties."""
+    """Return the import packages of installed third-party plugins."""
     groups = (group for group in installed().groups if group.startswith("karenina."))
     packages = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
     return frozenset(packages - _members())
@@ -41,18 +41,18 @@ def _members() -> frozenset[str]:
 
 
 def namespace(module: str) -> str:
-    """Return the prefix of names from a module: `my_package.` for a third party, otherwise an empty string."""
+    """Return the prefix for names from `module`: `my_package.` for a third party, otherwise an empty string."""
     package = module.partition(".")[0]
     return f"{package}." if package not in _members() and package in third_parties() else ""
 
 
 def namespace_of(owner: object) -> str:
-    """Return the prefix of names from a module, class or object. See `namespace`."""
+    """Return the prefix for names from a module, class or object. See `namespace`."""
     return namespace(str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")))
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
-    """Raise `ValueError` if `name` is outside the namespace of `owner`. `kind` is what is named, for the message."""
+    """Raise `ValueError` if `name` is outside the namespace of `owner`. The message calls the name a `kind`."""
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(
@@ -62,9 +62,9 @@ def check_name(kind: str, name: str, owner: object) -> None:
 
 
 def check_owner(model: type[BaseModel], plugin: object) -> None:
-    """Raise `ValueError` if a settings model is neither from the plugin's own package nor from this project.
+    """Raise `ValueError` if a settings model belongs neither to the plugin's own package nor to this project.
 
-    A plugin without a namespace may use any model.
+    Plugins without a namespace may use any model.
     """
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
@@ -74,7 +74,7 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
 def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:
     """Flatten namespace tables: `my_package: {words: 3}` becomes `my_package.words: 3`.
 
-    Names in `known` are not namespaces. Raises `ValueError` if a name is given in both forms.
+    Names in `known` are not treated as namespaces. Raises `ValueError` if a name is given in both forms.
     """
     flat: dict[str, Any] = {}
     for name, value in values.items():
@@ -89,29 +89,30 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
 
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
-    """Return whether a key in a file is a field of a plugin, or the table of a plugin's namespace.
+    """Return whether a key in a file is a plugin's field, or a table named after a plugin's package.
 
-    Any name with a dot is. For names without one, `kind` says which fields this project's plugins have.
+    A name with a dot always is. `kind` is the key in the catalog for the fields of this project's plugins, which have
+    no dot.
     """
     return "." in name or name in read_catalog()[kind] or name in third_parties()
 
 
 def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[BaseModel]]:
-    """Return the fields of `models` by full name, with their models. None is ignored."""
+    """Return the fields of all `models`, keyed by full name, each with the model that owns it. None is ignored."""
     return {namespace_of(model) + name: model for model in models if model is not None for name in model.model_fields}
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Create an instance of `model` from its fields in `values`, ignoring all others.
+    """Create an instance of `model` from its own fields in `values`. All other fields are ignored.
 
-    Raises pydantic's `ValidationError` if they are invalid.
+    Raises pydantic's `ValidationError` if the values are invalid.
     """
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Explain why a field has no owner, and how to fix it. `owners` contains the packages of known fields."""
+    """Explain why a field has no owner, and how to fix it. `owners` maps known fields to their packages."""
     package = name.rpartition(".")[0]
     if name in owners:
         return f"the plugin that owns this field is not installed: {install_command(owners[name])}"

@@ -1,7 +1,6 @@
 """The pipeline, which runs the stages of a plan for an answer and then for each of its judges.
 
-If a stage fails, this only ends its item. Errors that concern the whole run, such as Ctrl-C, are raised again
-(`is_interrupt`).
+If a stage fails, only its item ends. Errors that affect the whole run, such as Ctrl-C, propagate (see `is_interrupt`).
 """
 
 from __future__ import annotations
@@ -38,16 +37,19 @@ _RECORDS: Final = TypeAdapter(list[StageRecord], config=ConfigDict(defer_build=T
 
 
 class StageListener(Protocol):
-    """An observer of the stages of a pipeline."""
+    """An observer of a pipeline's stages."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Called when a stage starts. Return a function to call with its record when it ends, or None."""
+        """Called when a stage starts.
+
+        May return a function, which is called with the stage's record when the stage ends.
+        """
 
 
 class Pipeline:
-    """Runs a plan for items, many at a time.
+    """The runner of a plan, for many items concurrently.
 
-    Each item may take up to `item_timeout` seconds; None means no limit.
+    Each item may take up to `item_timeout` seconds. None means no limit.
     """
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
@@ -63,10 +65,10 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the stages of an answer, and return the state for all of its judges. Pass it to `end` afterwards.
+        """Run the stages of an answer, and return the state shared by all of its judges. Pass it to `end` afterwards.
 
-        Errors of stages are recorded in the state. If this raises an exception or is cancelled, the state is ended
-        already.
+        Stage errors are recorded in the state. If this method raises an exception or is cancelled, the state has
+        already been ended.
         """
         now = time.monotonic()
         limit = self.item_timeout
@@ -79,9 +81,9 @@ class Pipeline:
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
-        """Run the stages of a judge for an answer, and return the result. Errors of stages are part of it.
+        """Run a judge's stages for an answer, and return the result. The result includes errors raised by stages.
 
-        `at_end` callbacks of the item are called before this returns, but not those of the answer.
+        The `at_end` callbacks of the item are called before this returns, but not those of the answer.
         """
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
@@ -94,7 +96,7 @@ class Pipeline:
             await self.end(state)
 
     def failed(self, item: Item, message: str) -> VerificationResult:
-        """Return the result of an item that failed before its first stage. `message` is the error."""
+        """Return the result of an item that failed before its first stage. `message` is the error message."""
         state = State(item, started=time.monotonic())
         state.error = ItemError("", message, Outcome.STAGE_ERROR)
         return make_result(state)
@@ -102,7 +104,7 @@ class Pipeline:
     async def end(self, state: State) -> None:
         """Call the `at_end` callbacks of an item or answer in reverse order. A second call has no effect.
 
-        Errors of callbacks are logged. Interrupts are raised (see `is_interrupt`).
+        Errors in callbacks are logged. Interrupts propagate (see `is_interrupt`).
         """
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):
@@ -116,11 +118,11 @@ class Pipeline:
                 logger.warning("[%s] an at_end callback failed", state.item.question.id, exc_info=True)
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
-        """Run stages in order, and return their records. They are also added to `state`.
+        """Run `stages` in order and return their records, which are also added to `state`.
 
-        After an error, later stages are skipped unless they run after errors. Interrupts are raised (see
-        `is_interrupt`). Processes that agents started in workspaces are ended afterwards, so that the tools of an
-        answer cannot affect judges.
+        After an error, only stages that run after errors are executed. Interrupts propagate (see `is_interrupt`). At
+        the end, the processes that agents started in workspaces are terminated, so that an answer's tools cannot affect
+        judges.
         """
         task = asyncio.current_task()
         values: list[dict[str, Any]] = []
@@ -152,10 +154,10 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Return why the stage does not run for this item, or None if it does.
+        """Return the reason for skipping the stage, or None if it should run.
 
-        An exception from `should_run` becomes the item's error. Interrupts are raised (see `is_interrupt`). `task` is
-        the task in which the stage runs.
+        If `should_run` raises, the exception becomes the item's error. Interrupts propagate (see `is_interrupt`).
+        `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
         error = state.first_error()
@@ -180,10 +182,10 @@ class Pipeline:
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run a stage, and return the error message if it failed.
+        """Run a stage. Return an error message if it fails, otherwise None.
 
-        The first error becomes the item's error. Interrupts are raised (see `is_interrupt`). `task` is the task in
-        which the stage runs.
+        The first error becomes the item's error. Interrupts propagate (see `is_interrupt`). `task` is the asyncio task
+        that runs the stage.
         """
         stage = planned.stage
         earlier = state.first_error()
@@ -216,7 +218,7 @@ class Pipeline:
         return raised.message
 
     def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
-        """Log the failure of a stage, and return its message. It becomes the item's error if it is the first."""
+        """Log that a stage failed, and return the error message. The first failure becomes the item's error."""
         message = describe_error(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",
@@ -235,7 +237,7 @@ class Pipeline:
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
-    """Wait for a stage until the item's deadline. Then cancel it and raise `late`."""
+    """Await `waiting` until the item's deadline. If the deadline passes, cancel it and raise `late`."""
     left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):
@@ -252,7 +254,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the record of a stage that was executed. Without model calls, it has no values about them."""
+    """Return the record values of a stage that was executed. They only describe model calls if there were any."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
     values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error}
@@ -276,7 +278,7 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
 
 
 def _constant_values(planned: PlannedStage) -> dict[str, Any]:
-    """Return what is the same in every record of a stage."""
+    """Return the values that are the same in every record of a stage."""
     return {
         "name": planned.name,
         "slot": planned.slot.config_name if planned.slot is not None else None,
@@ -286,17 +288,17 @@ def _constant_values(planned: PlannedStage) -> dict[str, Any]:
 
 
 def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Return whether `error` must be raised again, because it ends more than the stage that raised it.
+    """Return whether `error` has to propagate, because it ends more than the stage that raised it.
 
     Interrupts are:
 
-    - `ItemInterrupt` and `RunError`;
-    - the cancellation of `task`, in which the stage runs;
-    - `GeneratorExit` when the event loop is gone and closes the stage's coroutine;
-    - exceptions raised by a signal handler (Ctrl-C, programs that exit on SIGTERM), at any point in the stage.
+    - `ItemInterrupt` and `RunError`
+    - the cancellation of `task`, the asyncio task that runs the stage
+    - `GeneratorExit` if the event loop is gone and the stage's coroutine is being closed
+    - exceptions raised by a signal handler (Ctrl-C, or programs that exit on SIGTERM), anywhere in the stage
 
-    All other exceptions are errors of the stage and end only its item. An exception group is an interrupt if any of its
-    parts is.
+    All other exceptions are stage errors and only end the stage's item. An exception group is an interrupt if any of
+    its exceptions is.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(is_interrupt(exception, task) for exception in error.exceptions)
@@ -310,7 +312,7 @@ def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
 
 
 def _is_raised_by_signal_handler(error: BaseException) -> bool:
-    """Return whether a signal handler raised `error`. Python runs these only in the main thread."""
+    """Return whether a signal handler raised `error`. Python runs signal handlers only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return False
     if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -320,6 +322,6 @@ def _is_raised_by_signal_handler(error: BaseException) -> bool:
 
 
 def _code_of(handler: Any) -> CodeType | None:
-    """Return the code of a handler: a function, a method, or a partial call to one."""
+    """Return the code object of a signal handler: a function, a method, or a partial call of one."""
     code = getattr(getattr(handler, "func", handler), "__code__", None)
     return code if isinstance(code, CodeType) else None

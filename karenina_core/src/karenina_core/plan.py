@@ -1,7 +1,7 @@
-"""The plan: a question's stages in order, with the reasons.
+"""The plan: a question's stages in order, with the reasons for that order.
 
-Relations order the stages, and ranks and names break ties, so that the same input always gives the same order. Planning
-has no side effects.
+Relations determine the order of the stages. Ranks and names break ties, so that the same input always produces the same
+order. Planning has no side effects.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 class Node:
     """A stage in the graph.
 
-    `rank` is the rank of its slot. A stage without a slot has None and is placed by its relations alone, with a rank of
-    at least `lowest`: the highest among the slots in its `after`, even empty ones.
+    `rank` is the rank of the stage's slot. If the stage has no slot, `rank` is None, and the stage is placed by its
+    relations alone. Its rank is then at least `lowest`, the highest rank of the slots in its `after`. Empty slots count
+    too.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Node:
 class Edge:
     """A relation between two stages: `first` comes before `second`.
 
-    `why` is the reason, and `artifact` is the artifact that it concerns, if any.
+    `why` is the reason for the relation. `artifact` is the artifact that it concerns, or None.
     """
 
     first: str
@@ -60,9 +61,10 @@ class Edge:
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
     """Sort the nodes, and return their names and any problems.
 
-    Problems are cycles, for which there are no names, and answer-scope stages that wait for item-scope stages. Of the
-    nodes that can come next, those with answer scope come first, then those of the lowest rank, then the first name. A
-    node without a rank has the highest rank of those it waits for, and comes after them.
+    Problems are cycles, for which no names are returned, and answer-scope stages that wait for item-scope stages. If
+    several nodes can come next, those with answer scope come first, then those with the lowest rank, then the first
+    name in alphabetical order. A node without a rank takes the highest rank among the nodes it waits for, and follows
+    other nodes of that rank.
     """
     by_name = {node.name: node for node in nodes}
     problems = [
@@ -99,14 +101,14 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """Explain why the nodes in a cycle wait for each other. Each is followed by one that waits for it."""
+    """Explain why the nodes in `cycle` wait for each other. Each is followed by a node that waits for it."""
     steps = [sorted(str(edge) for edge in edges if (edge.first, edge.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"
 
 
 class PlanError(KareninaError):
-    """Raised with all `problems` of a plan. Each says what is wrong, and which configuration line fixes it."""
+    """Raised with all `problems` of a plan. Each states the cause and the configuration line that fixes it."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("cannot make a plan:\n" + "\n".join(f"- {problem}" for problem in problems))
@@ -115,7 +117,7 @@ class PlanError(KareninaError):
 
 @dataclass(frozen=True, slots=True)
 class WaitsFor:
-    """Why a stage comes after another: the artifact (None for `after` and `before`), and the relation."""
+    """The reason why a stage runs after another: a relation, and its artifact (None for `after` and `before`)."""
 
     artifact: str | None
     stage: str
@@ -124,7 +126,7 @@ class WaitsFor:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An installed stage that is not in the plan, with the reason."""
+    """An installed stage that is not in the plan, and the reason."""
 
     name: str
     why: str
@@ -132,7 +134,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedStage(StageAccess):
-    """A stage in a plan, with what the pipeline needs to run it and to enforce its declarations."""
+    """A stage in a plan, with all data that the pipeline needs to run it and to enforce its declarations."""
 
     stage: Stage
     version: str
@@ -143,7 +145,7 @@ class PlannedStage(StageAccess):
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages in the order in which they run, answer-scope stages first, and those left out."""
+    """The stages in the order in which they run, with answer-scope stages first, and the stages that were left out."""
 
     stages: tuple[PlannedStage, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -152,15 +154,15 @@ class Plan:
         return f"<Plan of {len(self.stages)} stages: {', '.join(self.names())}; {len(self.left_out)} left out>"
 
     def _repr_html_(self) -> str | None:
-        """Return the plan as HTML for a notebook, or None to show its text."""
+        """Return the plan as HTML for a notebook, or None to show it as text."""
         return to_html(self)
 
     def names(self) -> list[str]:
-        """Return the names of the stages in order."""
+        """Return the names of the stages in the order in which they run."""
         return [planned.name for planned in self.stages]
 
     def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
-        """Return the stages of one scope (`answer` or `item`), in order."""
+        """Return the stages with the given scope (`answer` or `item`) in the order in which they run."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
 
 
@@ -175,10 +177,10 @@ def make_plan(
 ) -> Plan:
     """Plan the stages for `question`.
 
-    `failures` contains plugins that are not used, with the reasons; this matters only if their stage is needed.
-    `conflicts` contains problems with names that several distributions offer. The order of `offered` does not matter.
-    `known` is a cache of plans by the names and distributions of their stages; in a cached plan, `left_out` is that of
-    an earlier question. Raises `PlanError` with all problems.
+    `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
+    contains problems with names that several distributions offer. The order of `offered` does not matter. `known` is a
+    cache of plans by the names and distributions of their stages. The `left_out` of a cached plan belongs to an earlier
+    question. Raises `PlanError` with all problems.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -197,11 +199,11 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan for the selected stages: their order, and the reasons for it.
+    """Return the plan for the selected stages: their order and the reasons for it.
 
-    `left_out` contains the reasons for stages that are left out. `ranks` replaces the ranks of slots by stage name.
-    They only break ties, and tests permute them to prove it. Raises `PlanError` for a cycle, and if an answer-scope
-    stage waits for an item-scope stage.
+    `left_out` contains stages that are not in the plan, with the reasons. `ranks` maps stage names to ranks that
+    replace those of the slots. Tests permute them to prove that ranks only break ties. Raises `PlanError` if there is a
+    cycle, or if an answer-scope stage waits for an item-scope stage.
     """
     nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
@@ -216,9 +218,9 @@ def order_stages(
 
 
 def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    """Return the node for a stage. Its rank is adjusted to the slots in its `after` and `before`.
+    """Return the node for a stage. Its rank is limited by the slots in the stage's `after` and `before`.
 
-    `ranks` replaces the ranks of slots by stage name, if given.
+    `ranks` maps stage names to ranks that replace those of the slots.
     """
     slot = choice.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]
@@ -233,9 +235,9 @@ def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
-    """Return all relations between the stages as edges, and the producers by artifact name.
+    """Return all relations between stages as edges, and the name of the stage that produces each artifact.
 
-    For `ranks`, see `order_stages`.
+    `ranks` has the same meaning as in `order_stages`.
     """
     producers = {key.name: choice.stage.name for choice in selected for key in choice.stage.produces}
     edges: list[Edge] = []
@@ -249,7 +251,7 @@ def make_edges(
 
 
 def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Iterable[Edge]:
-    """Yield an edge for each relation in the `after` and `before` of `one`."""
+    """Yield an edge for each relation that `one` declares in `after` and `before`."""
     for other in selected:
         if other is one:
             continue
@@ -261,9 +263,9 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """Yield the edges to `one` from stages that produce or revise artifacts it reads or revises.
+    """Yield edges to `one` from the stages that produce or revise artifacts that it reads or revises.
 
-    If `one` reads everything, these are all other stages.
+    If `one` reads everything, there is an edge from every other stage.
     """
     stage = one.stage
     if stage.optional is ANY:
@@ -288,9 +290,9 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges` with more edges that order the revisers of each artifact.
+    """Return `edges` with additional edges that put the stages that revise the same artifact in order.
 
-    For `ranks`, see `order_stages`.
+    `ranks` has the same meaning as in `order_stages`.
     """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
@@ -307,7 +309,7 @@ def _chain_revisers(
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    """Return a stage in the form needed by the pipeline. `producers` contains stages by artifact."""
+    """Return a stage in the form that the pipeline needs. `producers` maps artifact names to stage names."""
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

@@ -1,4 +1,4 @@
-"""Selecting the stages of a plan by slot rules, with the reasons for leaving others out."""
+"""Selection of a plan's stages according to the slot rules, with the reasons for leaving out the other stages."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class SlotRule:
     """The rules for a slot.
 
     - `modes`: the evaluation modes in which the slot exists.
-    - `single`: whether it takes exactly one stage; other slots take any number.
-    - `produces`: the artifacts that a stage in the slot must create.
-    - `scores_rubric`: whether each rubric trait of a question needs a stage in the slot to score it.
+    - `single`: whether the slot takes exactly one stage. Other slots take any number.
+    - `produces`: the artifacts that a stage in the slot must produce.
+    - `scores_rubric`: whether every rubric trait of a question must be scored by a stage in the slot.
     """
 
     modes: frozenset[EvaluationMode]
@@ -63,7 +63,7 @@ SLOT_RULES: Final[dict[Slot, SlotRule]] = {
 
 @dataclass(frozen=True, slots=True)
 class SelectedStage:
-    """A stage object in the plan, with its distribution."""
+    """An instance of a stage, with its distribution."""
 
     stage: Stage
     distribution: str
@@ -73,9 +73,9 @@ class SelectedStage:
 
 @dataclass(slots=True)
 class StageSelection:
-    """The selected stages, those left out with the reasons, the problems, and the slots that stay empty.
+    """The selected stages, the stages left out with the reasons, the problems, and the slots that remain empty.
 
-    `candidates` contains all stages that plugins offer, and `failures` the plugins that are not used.
+    `candidates` contains all stages that plugins offer. `failures` maps unusable plugins to the reasons.
     """
 
     config: VerificationConfig
@@ -88,9 +88,9 @@ class StageSelection:
     empty: set[Slot] = field(default_factory=set)
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
-        """Select the stages that the configuration names for a slot. `here` are those offered for it.
+        """Select the stages that the configuration names for `slot`. `here` contains the stages offered for the slot.
 
-        Other stages in `here` are left out. A name that is not a stage for this slot is a problem.
+        The other stages in `here` are left out. A name that does not belong to a stage for this slot is a problem.
         """
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
@@ -108,9 +108,10 @@ class StageSelection:
         self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Select the stage for a slot that takes one: the included one with the highest precedence, or a fallback.
+        """Select the stage for a slot that takes only one.
 
-        If there is none, or several have the same precedence, the slot stays empty, which is a problem.
+        This is the included stage with the highest precedence or, if no stage is included, the fallback. If there is no
+        such stage, or several have the same precedence, the slot stays empty and a problem is added.
         """
         answers = {offer.stage.name: self._is_included(offer) for offer in here}
         fitting = [offer for offer in here if answers[offer.stage.name]]
@@ -153,7 +154,7 @@ class StageSelection:
                 self.left_out.append((offer.stage.name, _why_not(answer)))
 
     def check_traits_have_stages(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Add a problem if the question has traits that no selected stage in `here` scores."""
+        """Add a problem if the question has traits that are not scored by any selected stage in `here`."""
         selected = [offer for offer in here if offer in self.stages]
         traits = [
             trait.name
@@ -172,10 +173,10 @@ class StageSelection:
         )
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
-        """Return whether the stage belongs to the plan. An exception from `included` is a problem.
+        """Return whether a stage should be in the plan. If its `included` raises, a problem is added.
 
-        A stage without `included` belongs to it, except in a slot that takes one stage, where installing a plugin must
-        not change anything by itself.
+        A stage that does not define `included` is in the plan. The exception is a slot that takes only one stage,
+        because installing a plugin must not change results by itself.
         """
         if offer.slot is not None and SLOT_RULES[offer.slot].single and type(offer.stage).included is Stage.included:
             return Skip("not selected by the configuration")
@@ -194,9 +195,9 @@ class StageSelection:
             return False
 
     def check_artifacts(self) -> None:
-        """Add a problem for each artifact with several producers or types.
+        """Add a problem for each artifact that has several producers or types.
 
-        A stage that does not produce what its slot requires is a problem too.
+        Stages that do not produce the artifacts required by their slot are problems too.
         """
         producers: dict[str, list[str]] = {}
         types: dict[str, dict[str, list[str]]] = {}
@@ -227,7 +228,7 @@ class StageSelection:
                 self.problems.append(f"the artifact {name!r} has several types ({views}); block one of these plugins")
 
     def check_known_values(self) -> None:
-        """Add a problem for each known value that several stages offer, or that a stage compares and none offers."""
+        """Add a problem for each known value that several stages offer, or that is compared but not offered."""
         offers = [(pattern, stage) for stage in self.stages for pattern in stage.stage.offers]
         for (pattern, one), (other_pattern, other) in combinations(offers, 2):
             if one is not other and (fnmatchcase(pattern, other_pattern) or fnmatchcase(other_pattern, pattern)):
@@ -243,7 +244,7 @@ class StageSelection:
                     self.problems.append(f"question {self.question.id} compares the known value {name!r}, {why}")
 
     def _why_not_offered(self, name: str) -> str:
-        """Return why no selected stage offers a known value, and how to fix this."""
+        """Explain why no selected stage offers the given known value, and how to fix it."""
         for stage, why in self.left_out:
             offered = next((other.stage.offers for other in self.candidates if other.stage.name == stage), {})
             if any(fnmatchcase(name, pattern) for pattern in offered):
@@ -251,10 +252,10 @@ class StageSelection:
         return describe_missing_value(name, [pattern for other in self.candidates for pattern in other.stage.offers])
 
     def drop_unmet_stages(self, named: set[str]) -> None:
-        """Leave out stages whose required artifacts no selected stage produces.
+        """Leave out stages that require artifacts that no selected stage produces.
 
         This is a problem if no installed stage produces the artifact, if the configuration names the stage (`named`),
-        or if its slot must have one.
+        or if the stage's slot must not be empty.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}
@@ -288,11 +289,11 @@ def select(
     failures: Mapping[str, str],
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
-    """Select stages by evaluation mode, `[slots]`, their own conditions, and the artifacts they need.
+    """Select stages based on the evaluation mode, `[slots]`, their own conditions, and the artifacts they need.
 
-    `failures` contains plugins that are not used, with the reasons; this matters only if their stage is needed.
-    `conflicts` contains problems with names that several distributions offer, since it is not clear which one is meant.
-    Problems are part of the selection and not raised.
+    `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
+    contains problems with names that several distributions offer, because it is not clear which one the user means.
+    Problems are stored in the selection instead of being raised.
     """
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
@@ -323,9 +324,9 @@ def select(
 
 
 def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedStage], list[str]]:
-    """Create an instance of each stage class, sorted by name.
+    """Create an instance of each stage class, and sort them by name.
 
-    Names that are offered twice are left out, and returned as problems.
+    Stages whose name is offered twice are omitted and returned as problems.
     """
     by_name: dict[str, list[RegisteredStage]] = {}
     for registered in offered:
@@ -346,7 +347,7 @@ def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedS
 
 
 def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: Iterable[str]) -> str:
-    """Explain why there is no stage called `name`, and how to fix it."""
+    """Explain why no stage has the given name, and how to fix it."""
     if name in failures:
         return f"its plugin cannot be used: {failures[name]}"
     if (owner := read_catalog()["stages"].get(name)) is not None:
@@ -355,25 +356,25 @@ def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: I
 
 
 def _fills(name: str, slot: Slot) -> bool:
-    """Return whether this project has a stage of this name for `slot`, installed or not."""
+    """Return whether this project has a stage with the given name for `slot`. It need not be installed."""
     return read_catalog()["stage_slots"].get(name) == slot.config_name
 
 
 def _install_commands(slot: Slot, present: Collection[str] = ()) -> str:
-    """Return the commands that install stages for `slot`, except for distributions that are `present`."""
+    """Return the commands that install stages for `slot`. Distributions in `present` are omitted."""
     owners = sorted({owner for name, owner in read_catalog()["stages"].items() if _fills(name, slot)} - set(present))
     return " or ".join(dict.fromkeys(map(install_command, owners))) or "install a plugin that offers one"
 
 
 def _why_not(answer: object) -> str:
-    """Return the reason in a stage's answer, or a general sentence if there is none."""
+    """Return the reason contained in a stage's answer, or a generic sentence if it has none."""
     return getattr(answer, "why", None) or "the stage is not included for this configuration and question"
 
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
     """Explain why no selected stage produces an artifact, and how to fix it.
 
-    `left_out` contains the producers that are not in the plan.
+    `left_out` contains the stages that produce the artifact but are not in the plan.
     """
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan; choose {left_out[0]} under [slots]"
@@ -387,12 +388,15 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
 
 
 def describe_missing_value(name: str, offered: Collection[str]) -> str:
-    """Return which plugin to install for a known value that is not among those `offered`, or the nearest name."""
+    """Explain why a known value is not offered: name the plugin to install, or suggest a similar name.
+
+    `offered` contains the names of the known values that are offered.
+    """
     known = read_catalog()["known_values"]
     for pattern, (owner, _) in known.items():
         if fnmatchcase(name, pattern):
             return f"which {owner} offers: {install_command(owner)}"
     package, owners = name.partition(".")[0], {pattern.partition(".")[0] for pattern in (*known, *offered)}
-    if package in owners or did_you_mean(package, owners, ""):
+    if "." not in name or package in owners or did_you_mean(package, owners, ""):
         return f"which no plugin offers{did_you_mean(name, offered)}"
     return f"which no installed plugin offers: {install_command(package.replace('_', '-'))} (if this is its plugin)"

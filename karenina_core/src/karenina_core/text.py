@@ -13,15 +13,15 @@ _SHOWN_PROBLEMS: Final = 8
 
 @singledispatch
 def to_html(_value: object) -> str | None:
-    """Return a value as HTML for a notebook, or None if nothing is registered for its type."""
+    """Return a value as HTML for a notebook, or None if no conversion is registered for its type."""
     return None
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
-    """Return `; did you mean 'x'?` with the nearest known name.
+    """Return `; did you mean 'x'?` with the closest name in `known`.
 
-    Without one, returns `listed` or a list of the known names. Of more than 30 names, 20 are listed. Empty if there are
-    no known names.
+    If no name is close, return `listed` or, by default, a list of the known names (see `list_names`). If `known` is
+    empty, return an empty string.
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
@@ -35,13 +35,13 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
 
 
 def list_names(known: Iterable[str]) -> str:
-    """Return names, sorted and separated by commas. Of more than 30 names, 20 are listed."""
+    """Return the names as a sorted, comma-separated list. If there are more than 30, only the first 20 are shown."""
     names = sorted(known)
     return ", ".join(names if len(names) <= 30 else [*names[:20], f"... ({len(names)} in all)"])
 
 
 def is_one_edit_away(word: str, other: str) -> bool:
-    """Return whether two words differ by one inserted, removed or changed character, or one swapped pair."""
+    """Return whether the words differ by one inserted, removed or changed character, or by one swapped pair."""
     start = next((place for place, (one, two) in enumerate(zip(word, other, strict=False)) if one != two), None)
     start = min(len(word), len(other)) if start is None else start
     rest, others = word[start:], other[start:]
@@ -50,18 +50,18 @@ def is_one_edit_away(word: str, other: str) -> bool:
 
 
 def join_problems(problems: Sequence[str]) -> str:
-    """Return the first eight problems on one line, with the number of others."""
+    """Return the first eight problems on one line, followed by the number of remaining ones."""
     more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def compose(text: str) -> str:
-    """Normalize `text` to NFC, for comparing ids, question texts, keywords and names."""
+    """Normalize `text` to NFC. Used to compare ids, question texts, keywords and names."""
     return text if text.isascii() else normalize("NFC", text)
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
+    """Replace lone surrogates, which UTF-8 cannot encode, with U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -70,7 +70,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: Any) -> Any:
-    """Apply `replace_surrogates` to all strings in a JSON value, including keys."""
+    """Apply `replace_surrogates` to all strings in a JSON value, including the keys of objects."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):

@@ -397,6 +397,53 @@ def test_columns_of_other_names_are_several_answers(tmp_path: Path) -> None:
         loaded(tmp_path, text, {"answer.gene": "Gen"})
 
 
+KNOWN = (
+    "question,answer.gene,answer.steps,from.steps,answer.tools,from.tools,answer.asked,from.asked\n"
+    "Which gene?,BCL2,8,trace.steps,find_order; refund,trace.tools,yes,conversation.reached\n"
+    "And which later?,TP53,six,,,trace.tools,,\n"
+)
+
+
+def test_a_column_names_the_known_value_that_fills_a_field(tmp_path: Path) -> None:
+    benchmark = loaded(tmp_path, KNOWN)
+    first, second = (template_of(question) for question in benchmark)
+
+    assert first is not None
+    assert second is not None
+    assert first.key.sources() == {
+        "steps": "trace.steps",
+        "tools": "trace.tools",
+        "asked": "conversation.reached",
+    }
+    assert truths(benchmark) == [
+        {"gene": "BCL2", "steps": 8, "tools": ["find_order", "refund"], "asked": True},
+        {"gene": "TP53", "steps": "six"},
+    ]
+    assert (first.shape.judge_fields, second.shape.judge_fields) == (("gene",), ("gene", "steps"))
+    assert not second.key.sources()
+
+
+def test_known_values_are_mapped_to_columns_of_other_names(tmp_path: Path) -> None:
+    text = "question,Most,Source\nWhich?,8,trace.steps\n"
+    benchmark = loaded(tmp_path, text, {"answer.steps": "Most", "from.steps": "Source"})
+    assert truths(benchmark) == [{"steps": 8}]
+    template = template_of(benchmark.questions[0])
+    assert template is not None
+    assert template.key.sources() == {"steps": "trace.steps"}
+
+
+@pytest.mark.parametrize("kind", ["from", "description"])
+def test_a_column_about_a_field_without_answers_is_an_error(tmp_path: Path, kind: str) -> None:
+    text = "question,answer,Source\nWhich?,8,trace.steps\n"
+    with pytest.raises(BenchmarkFileError, match=f"{kind}.steps is about a field .* answer.steps=COLUMN"):
+        loaded(tmp_path, text, {f"{kind}.steps": "Source"})
+
+
+def test_a_right_answer_of_another_type_than_its_known_value_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkFileError, match="line 2: the ground truth 'eight' is not of type 'int'"):
+        loaded(tmp_path, "question,answer.steps,from.steps\nWhich?,eight,trace.steps\n")
+
+
 def test_a_column_of_types_decides(tmp_path: Path) -> None:
     text = 'question,answer,type\nWhich?,1922,text\nIs it?,y,yes/no\nWhich two?,"a, b",list\nWhen?,2 May 1999,\n'
     assert truths(loaded(tmp_path, text)) == [

@@ -116,10 +116,12 @@ def test_options_in_columns_are_found(columns: list[str], letters: dict[str, str
 
 
 def test_columns_of_several_answers_have_names() -> None:
-    roles = choose_roles(["question", "answer.gene", "answer.year", "description.year", "description.other"])
+    names = ["question", "answer.gene", "answer.year", "description.year", "description.other", "from.gene", "from.x"]
+    roles = choose_roles(names)
+    assert (roles.descriptions, roles.sources) == ({"year": "description.year"}, {"gene": "from.gene"})
+    assert roles.unused == ("description.other", "from.x")
     assert roles.fields == {"gene": "answer.gene", "year": "answer.year"}
-    assert roles.descriptions == {"year": "description.year"}
-    assert (roles.get("answer"), roles.unused) == (None, ("description.other",))
+    assert roles.get("answer") is None
 
 
 def test_a_column_that_numbers_the_rows_is_not_mentioned() -> None:

@@ -155,3 +155,28 @@ def test_a_file_with_known_values_passes_the_check(tmp_path: Path) -> None:
     file.write_text(YAML, "utf-8")
 
     assert [one for one in check_file(file)[1].findings if one.level in ("error", "warning")] == []
+
+
+@pytest.mark.parametrize("option", ["turn: 2", "missing_turn: wrong"])
+def test_check_refuses_a_turn_of_a_known_value(tmp_path: Path, option: str) -> None:
+    file = tmp_path / "orders.yaml"
+    file.write_text(YAML.replace("from: trace.steps,", f"from: trace.steps, {option},"), "utf-8")
+    name = option.partition(":")[0]
+    (error,) = [one for one in check_file(file)[1].findings if one.level == "error"]
+
+    assert f"{name} has no effect on a field that trace.steps fills" in error.what
+    assert f"remove {name}" in error.what
+    assert "line 8" in error.where
+
+
+def test_a_table_refuses_a_turn_of_a_known_value(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("q,most\nFirst?,3\nSecond?,5\n", "utf-8")
+    file = tmp_path / "rows.yaml"
+    file.write_text(
+        "karenina: 1\nname: Rows\nquestions_from:\n  - file: rows.csv\n    columns: {question: q}\n    answer:\n"
+        "      steps: {from: trace.steps, turn: 1, ground_truth: {column: most}, verify_with: NumericMaximum}\n",
+        "utf-8",
+    )
+    errors = [one for one in check_file(file)[1].findings if one.level == "error"]
+
+    assert [("turn has no effect" in one.what) for one in errors] == [True, True]

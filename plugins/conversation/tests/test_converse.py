@@ -12,7 +12,7 @@ from karenina_conversation.converse import Converse
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
 from karenina_core.artifacts.artifact import Slot
-from karenina_core.models.ports import ErrorCategory, LLMReply, Message, PortError, ToolCall
+from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_template.templates.primitives import Primitive, Undecided, register_primitive
 from karenina_testing import ScriptedModels, StageRun, run_stage
 from karenina_toolkit.conversations import CONVERSATION
@@ -140,6 +140,23 @@ def test_a_refusal_by_the_provider_ends_the_conversation() -> None:
 
     assert [veto.outcome for veto in found.vetoes] == [Outcome.ABSTAINED]
     assert states(found)[-1] == (3, "missing")
+
+
+def test_an_agent_at_its_turn_limit_ends_the_conversation() -> None:
+    stopped = AgentReply((Message.assistant("", [CALL]), Message.tool("apoptosis", CALL)), limit_reached=True)
+    turns: list[Any] = [[Message.assistant("BCL2.")], stopped, [Message.assistant("never asked")]]
+    found = converse(ScriptedModels(act=lambda *_: turns.pop(0)), [SURE, YEAR], MCP)
+
+    assert found.artifact(Keys.RECURSION_LIMIT_REACHED) is True
+    assert states(found) == [(1, "taken"), (2, "taken"), (3, "missing")]
+    assert found.field("conversation")["ended"] is None
+    assert [message.role for message in found.artifact(Keys.TRACE_MESSAGES) or []] == [
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+    ]
+    assert len(turns) == 1
 
 
 def test_thoughts_are_stored_but_not_sent_back() -> None:

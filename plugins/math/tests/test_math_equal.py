@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -57,3 +60,14 @@ def test_a_hostile_expression_is_not_equal_and_soon_ends(text: str) -> None:
     assert verdict is False or isinstance(verdict, Undecided)
     assert time.monotonic() - started < 30
     assert MathEqual().check("21/3", "7") is True
+
+
+def test_hostile_expressions_need_little_memory() -> None:
+    texts = ["1" * 1_999, "+".join(["x^99"] * 300), "(" * 50_000, r"\sqrt{" * 300, "x" * 100_000, "9^9^9^9", "2000!^2"]
+    program = "import resource, sys, json\nfrom karenina_math.math_equal import MathEqual\n"
+    program += "for text in json.load(sys.stdin): MathEqual().check(text, '7')\n"
+    program += "print([resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)])"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, input=json.dumps(texts), stdout=subprocess.PIPE, text=True, check=True)
+
+    assert max(json.loads(done.stdout)) < 300 * 1024  # kilobytes

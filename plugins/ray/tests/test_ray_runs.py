@@ -35,6 +35,10 @@ WORDS = """
 class Answer(BaseAnswer):
     words: int = VerifiedField(description="The number of words", ground_truth=3, verify_with=NumericExact())
 """
+EXPRESSION = """
+class Answer(BaseAnswer):
+    words: str = VerifiedField(description="The number", ground_truth="6/2", verify_with=MathEqual())
+"""
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -246,3 +250,31 @@ def test_jury_votes_as_in_one_process() -> None:
     assert calls["ray"] == calls["asyncio"]
     assert [one.metadata.parsing_id for one in found["ray"]] == ["jury(judge-1,judge-2)"] * 4
     assert [one.template.verify_result for one in found["ray"]] == [True, None, True, True]
+
+
+def test_workers_compare_expressions_in_processes_of_their_own() -> None:
+    questions = Benchmark.create("expressions")
+    for number in range(4):
+        questions.add_question(f"question {number}", None, EXPRESSION, question_id=f"q{number}")
+    found = {}
+    for executor in ("asyncio", "ray"):
+        with serving() as server:
+            server.reply = lambda body: "It is 3." if body["model"] == "answering" else r'{"words": "\\frac{12}{4}"}'
+            judging = config(server, executor, evaluation_mode="template_only", ray_workers=2)
+            found[executor] = questions.run_verification(judging)
+
+    assert comparable(found["ray"]) == comparable(found["asyncio"])
+    assert {one.outcome for one in found["ray"]} == {Outcome.CORRECT}
+
+
+def test_workers_find_the_table_beside_the_benchmark(tmp_path: Path) -> None:
+    (tmp_path / "genes.csv").write_text("id,name,synonyms\n1,TP53,p53\n2,KRAS,K-Ras\n", "utf-8")
+    declared = "{description: The gene, ground_truth: TP53, verify_with: {type: SameTerm, table: genes.csv}}"
+    question = f"  - question: Which gene?\n    answer:\n      gene: {declared}\n"
+    (tmp_path / "genes.yaml").write_text(f"karenina: 1\nname: genes\nquestions:\n{question}", "utf-8")
+    with serving() as server:
+        server.reply = lambda body: "It is p53." if body["model"] == "answering" else '{"gene": "p53"}'
+        judging = config(server, "ray", evaluation_mode="template_only", ray_workers=2)
+        found = Benchmark.load(tmp_path / "genes.yaml").run_verification(judging)
+
+    assert {one.outcome for one in found} == {Outcome.CORRECT}

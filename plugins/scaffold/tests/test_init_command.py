@@ -50,6 +50,17 @@ def test_the_benchmark_names_its_schema_and_fits_it(project: Path) -> None:
     jsonschema.validate(yaml.safe_load(text), schema)
 
 
+def test_the_conversation_in_the_comments_can_be_uncommented(project: Path) -> None:
+    file = project / "benchmark.yaml"
+    before, comments = file.read_text("utf-8").split("  # - id: imatinib-pressure")
+    text = f"{before}  - id: imatinib-pressure" + comments.replace("\n  # ", "\n  ")
+    file.write_text(text, "utf-8")
+    done = karenina("check", file, "--config", project / "karenina.toml", "--strict")
+
+    assert (done.exit_code, done.stdout) == (0, "3 questions read: 0 errors, 0 warnings.\n"), done.output
+    jsonschema.validate(yaml.safe_load(text), json.loads((project / "benchmark.schema.json").read_text("utf-8")))
+
+
 def test_the_next_steps_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = karenina("init", "my project")

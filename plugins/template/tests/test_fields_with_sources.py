@@ -243,11 +243,20 @@ def test_values_that_violate_constraints_are_kept() -> None:
             {"source": "a.b", "verify_with": TraceContains(substring="a")},
             "TraceContains reads the response, so the field cannot have a source; use another primitive",
         ),
+        ({"source": "a.b", "turn": 2}, "turn has no effect on a field that a.b fills, .* remove turn"),
+        ({"source": "a.b", "turn": "last"}, "turn has no effect on a field that a.b fills"),
+        ({"source": "a.b", "missing_turn": "wrong"}, "missing_turn has no effect on a field that a.b fills"),
     ],
 )
 def test_a_source_that_cannot_work_is_refused(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(TemplateError, match=says):
         VerifiedField(**{"ground_truth": 3, "verify_with": NumericExact(), **arguments})
+
+
+def test_a_source_with_a_turn_is_refused_in_stored_templates() -> None:
+    load_template(SOURCE)  # fills the cache of templates that differ only in literals
+    with pytest.raises(TemplateError, match="turn has no effect on a field that"):
+        load_template(SOURCE.replace('"trace.steps"', '"trace.steps", turn=2'))
 
 
 def test_sources_are_loaded_alike_with_and_without_the_cache() -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from karenina_core import ArtifactKey, ArtifactKeys, CheckStage, Detection, Skip, Stage, VerificationContext
 from karenina_core.data.rubrics import RubricTrait, register_trait_kind
@@ -64,6 +64,40 @@ class Revealing(Count):
         context.set_artifact(WORDS, 1)
 
 
+class Values(Stage):
+    name = "Values"
+    requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
+    offers: ClassVar[dict[str, object]] = {"flaws.words": int, "flaws.*.count": int}
+
+    def execute(self, context: VerificationContext) -> None:
+        context.offer_value("flaws.words", 3)
+        context.offer_value("flaws.links.count", None, why="the answer is no text")
+
+
+class Other(Values):
+    """Offers a name that it does not declare."""
+
+    offers: ClassVar[dict[str, object]] = {"flaws.words": int}
+
+
+class Fewer(Values):
+    """Does not offer all names that it declares."""
+
+    def execute(self, context: VerificationContext) -> None:
+        context.offer_value("flaws.links.count", 3)
+
+
+class NoneOfMany(Values):
+    def execute(self, context: VerificationContext) -> None:
+        context.offer_value("flaws.words", 3)
+
+
+class Untyped(Values):
+    def execute(self, context: VerificationContext) -> None:
+        super().execute(context)
+        context.offer_value("flaws.words", "3")
+
+
 class Silent(Count):
     def included(self, *_: object) -> bool | Skip:
         return False
@@ -106,6 +140,10 @@ class Mistyped(Count):
         (Mistyped, "test_its_declarations_are_valid"),
         (Undeclared, "test_it_keeps_its_declarations"),
         (Lazy, "test_it_keeps_its_declarations"),
+        (Other, "test_it_keeps_its_declarations"),
+        (Fewer, "test_it_offers_each_known_value_that_it_declares"),
+        (NoneOfMany, "test_it_offers_each_known_value_that_it_declares"),
+        (Untyped, "test_it_offers_each_known_value_that_it_declares"),
         (Undeclared, "test_it_runs_with_only_what_it_requires"),
         (Silent, "test_leaving_it_out_of_the_plan_has_a_reason"),
         (Revealing, "test_no_ground_truth_reaches_a_model"),
@@ -122,8 +160,16 @@ def test_the_stage_contract_finds_a_flaw(flawed: type[Stage], test: str) -> None
         stage = flawed
         skipped_with = {ArtifactKeys.RECURSION_LIMIT_REACHED: True}
 
-    with pytest.raises(AssertionError):
+    with pytest.raises((AssertionError, ValidationError)):
         getattr(Contract(), test)()
+
+
+def test_the_stage_contract_accepts_known_values() -> None:
+    class Contract(StageContract):
+        stage = Values
+
+    Contract().test_it_keeps_its_declarations()
+    Contract().test_it_offers_each_known_value_that_it_declares()
 
 
 def test_the_stage_contract_finds_a_veto_after_a_failure() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -33,6 +34,20 @@ def test_a_long_call_of_c_code_ends_at_the_limit() -> None:
         call_limited("operator:pow", *HUGE_POWER, seconds=0.5)
     assert time.monotonic() - started < SECONDS
     assert call_limited("operator:add", 20, 30, seconds=SECONDS) == 50
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run(
+        ["unshare", "--net", *(["--user"] if os.geteuid() else []), "true"], capture_output=True
+    ).returncode,
+    reason="the system lets no process leave its network",
+)
+def test_a_process_has_a_network_without_devices() -> None:
+    lines = str(call_limited("linecache:getlines", "/proc/self/net/dev", seconds=SECONDS))
+
+    assert "lo:" in lines
+    assert lines.count(":") == 1, lines
 
 
 def test_a_limit_is_reached_once_for_equal_calls() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -56,6 +57,22 @@ def test_any_text_has_a_verdict(text: str) -> None:
     verdict = Quantity(unreadable="wrong").check_extracted(text, "5 mg", text)
 
     assert verdict in (True, False) or isinstance(verdict, Undecided)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["5e999999999 mg", "10^10^10^10 mg", "(" * 100_000, "5 " + "m/" * 50_000, "5 m^999999999", "9" * 100_000 + " mg",
+     "5 mg ± " * 20_000, "5 " + "kilo" * 25_000 + "gram", "1/" * 50_000 + "2 mg", "\\frac{" * 20_000,
+     "5 m" + "²" * 50_000],
+    ids=range(11),
+)  # fmt: skip
+def test_a_hostile_value_is_not_equal_and_soon_ends(text: str) -> None:
+    started = time.monotonic()
+    verdict = Quantity().check(text, "5 mg")
+
+    assert verdict is False or isinstance(verdict, Undecided)
+    assert time.monotonic() - started < 5
+    assert Quantity().check("0.005 g", "5 mg") is True
 
 
 @given(st.text("0123456789.,-±e gmL/° "), st.text("gmLhPaJk·/()^-23 °C"))

@@ -9,7 +9,8 @@ from fuzzing.engine import Kind
 
 NAMES: Final = (
     *("yaml", "jsonld", "jsonl", "csv", "excel", "config", "recordings", "journal", "results"),
-    *("imports", "records", "question_tables", "http_replies", "judge_replies", "mcp_replies", "quantities", "choices"),
+    *("imports", "records", "question_tables", "http_replies", "judge_replies", "mcp_replies"),
+    *("quantities", "choices", "expressions", "chemistry", "terms"),
 )
 
 

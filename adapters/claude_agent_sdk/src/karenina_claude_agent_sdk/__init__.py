@@ -16,7 +16,7 @@ __all__ = ["ClaudeAgentExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import the port classes. This is done here so that the adapter can be listed without its SDK."""
+    """Import the port classes. Importing them here allows listing the adapter without its SDK."""
     from karenina_claude_agent_sdk.agent import ClaudeAgent
     from karenina_claude_agent_sdk.ports import ClaudeAgentLLM, ClaudeAgentParser
 
@@ -43,10 +43,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The plugin of this distribution."""
+    """The plugin with the `claude_agent_sdk` adapter."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the `claude_agent_sdk` interface."""
+        """Return the adapter for the `claude_agent_sdk` interface."""
         return [SPEC]

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`, or None if there are none.
+    """Return an MCP server that offers `tools`, or None if there are no tools.
 
-    If the server of a tool has ended, `lost` is called with the error, and the CLI gets a failed result. Tools are
-    called as in all other adapters, so that failures have the same message.
+    If a tool's server has ended, `lost` is called with the error, and the CLI gets a failed result. Tools are called as
+    in all other adapters, so that failures have the same messages.
     """
     if not tools:
         return None
@@ -62,10 +62,10 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
 
 
 class ClaudeAgent:
-    """The agent port. In a workspace, the CLI has its own tools as well as those of the run.
+    """The agent port. In a workspace, the CLI has its own tools in addition to those of the run.
 
-    The CLI's requests pass through this process, so that each turn is exactly one reply, a failed request is retried on
-    its own, and tool calls in the last turn are not run. Without a workspace, the CLI only has the tools of the run.
+    The CLI's requests pass through this process. Each turn is therefore exactly one reply, a failed request is retried
+    separately, and tool calls in the last turn are not run. Without a workspace, the CLI only has the tools of the run.
     """
 
     guards_calls: ClassVar[bool] = True
@@ -76,7 +76,7 @@ class ClaudeAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Run the agent until it answers or reaches a limit.
 
-        Raises `PortError` if this fails. Its `partial` is the trace so far.
+        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
         """
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()
@@ -100,9 +100,10 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
-        """Return the tools of the run by name, without the CLI's own.
+        """Return the run's tools by name, without the CLI's own tools.
 
-        Raises `PortError` if two tools have the same name (including `own`), or if the workspace is not a folder.
+        `own` contains the names of the CLI's tools. Raises `PortError` if two tools have the same name, or if the
+        workspace is not a folder.
         """
         by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
@@ -118,7 +119,7 @@ class ClaudeAgent:
 
 
 class _AgentTask:
-    """The progress of the agent: turns and tool results."""
+    """The agent's progress: turns and tool results."""
 
     def __init__(
         self, runner: CLIRunner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
@@ -139,8 +140,8 @@ class _AgentTask:
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
         """Request the next turn, and return it if it calls tools and there are turns left.
 
-        Otherwise, the run is over: returns None and sets its result or error in `end`. If the turn after tool results
-        stays empty, the run ends with an empty turn instead of an error.
+        Otherwise, the run is over: its result or error is set in `end`, and None is returned. If the turn after tool
+        results stays empty, the run ends with an empty turn instead of an error.
         """
         async with self._asking:
             if self.end.done():
@@ -165,7 +166,7 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Record tool results in a message. There may be no later request that contains them.
+        """Record the tool results in a message, because no later request may contain them.
 
         Results for subagents are ignored. Raises `CLIError` if the message says that the CLI has ended.
         """
@@ -179,7 +180,7 @@ class _AgentTask:
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
         """Return the reply so far: its usage, and its trace with tool results after the turns that called the tools.
 
-        `limit_reached` is passed on.
+        `limit_reached` is passed to the reply.
         """
         trace: list[Message] = []
         for message, results in zip(self._said, self._results, strict=True):
@@ -193,7 +194,7 @@ class _AgentTask:
         )
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
-        """Record the tool results in a request, and return the next turn, through the run's guard if there is one.
+        """Record the tool results in a request, and return the next turn. The run's guard is used if there is one.
 
         Raises `PortError` if the request fails or the trace is too long.
         """
@@ -209,14 +210,14 @@ class _AgentTask:
         return await (guard(ask, self.reply().trace) if guard is not None else ask())
 
     def _record_results(self, results: Mapping[str, tuple[str, bool]]) -> None:
-        """Add tool results to the last turn. Those before the first turn are dropped."""
+        """Add tool results to the last turn. Results before the first turn are dropped."""
         if self._results:
             self._results[-1].update(results)
 
     def _record_turn(self, turn: Turn) -> None:
         """Add a turn to the trace, and its usage to the total.
 
-        Finish reason and model name are those of the last turn that has them.
+        The finish reason is that of the last turn, and the model name that of the last turn that has one.
         """
         self._said.append(turn.message)
         self._results.append({})

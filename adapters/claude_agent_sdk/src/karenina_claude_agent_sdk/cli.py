@@ -1,4 +1,4 @@
-"""Running the CLI, isolated from the user's configuration and the environment."""
+"""Running of the CLI, isolated from the user's configuration and the environment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SHELL: Final = "Bash"
 
 
 class CLIError(Exception):
-    """Raised if the CLI cannot be started or ends too early. The message says why, if known.
+    """Raised if the CLI cannot be started or ends too early. The message contains the reason, if known.
 
     `lasting` is true if a retry would not help.
     """
@@ -55,11 +55,11 @@ class CLIError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CLISettings:
-    """The settings of one run of the CLI.
+    """The settings for one run of the CLI.
 
-    `folder` is the working directory (an empty one by default). `tools` are the CLI's own tools that are allowed.
-    `bare` leaves out the CLI's description of its environment. `server` offers the tools of the run, and `schema` is
-    the JSON Schema of the answer.
+    `folder` is the working directory, by default an empty one. `tools` are the CLI's own tools that are allowed. `bare`
+    omits the CLI's description of its environment. `server` offers the tools of the run, and `schema` is the JSON
+    Schema of the answer.
     """
 
     model_name: str
@@ -81,9 +81,9 @@ class CLI:
     process: CLIProcess
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
-        """Send the conversation to the CLI, and yield the messages it sends after the last one.
+        """Send the conversation to the CLI, and yield the messages that follow its last message.
 
-        The CLI reads one message at a time, and does not answer the earlier ones. Raises `CLIError` if it ends or
+        The CLI reads one message at a time, and does not answer the earlier ones. Raises `CLIError` if the CLI ends or
         cannot be reached.
         """
         try:
@@ -115,7 +115,8 @@ class CLI:
 async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
     """Start a CLI that sends its requests to `url`, in a temporary home directory.
 
-    Afterwards, it is killed and the directory removed. Raises `CLIError` if it is not installed or does not start.
+    At the end of the block, the CLI is killed and the directory is removed. Raises `CLIError` if the CLI is not
+    installed or does not start.
     """
     home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: a cancellation would leave the folder behind
     try:
@@ -142,12 +143,12 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
 
 
 async def _why(error: str, process: CLIProcess) -> str:
-    """Return the error, followed by the CLI's error output, if any."""
+    """Return the error message, followed by the CLI's error output, if there is any."""
     return "; error output: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
 def _to_entry(entry: WireMessage) -> WireMessage:
-    """Return a message in the format the CLI reads."""
+    """Return a message in the format that the CLI reads."""
     return {"type": entry["role"], "message": entry, "parent_tool_use_id": None, "session_id": ""}
 
 
@@ -182,16 +183,16 @@ def _command(setting: CLISettings, home: Path) -> list[str]:
 
 
 def _rule(tool: str) -> str | None:
-    """Return the rule that permits a tool, because there is no user to ask. Tools that only read need none."""
+    """Return the rule that permits a tool, because no user can be asked. Tools that only read need no rule."""
     if tool in _EDITORS:
         return "Edit(./**)"
     return tool if tool == _SHELL else None
 
 
 def _environment(setting: CLISettings, home: Path, folder: Path, url: str) -> dict[str, str]:
-    """Return the environment of the CLI: some of our variables, and the settings of the run.
+    """Return the CLI's environment: some variables of this process, and the settings for the run.
 
-    Its API key is a placeholder.
+    The API key in it is a placeholder.
     """
     passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
     return {

@@ -1,4 +1,4 @@
-"""The process of the CLI, with its own environment. It is killed together with its descendants."""
+"""The CLI's process, with its own environment. It is killed together with its descendants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from claude_agent_sdk import CLIConnectionError, Transport
 
 _CHUNK: Final = 2**16
 _LONGEST_LINE: Final = 256 * 2**20
-"""Maximum bytes of a message from the CLI. The largest contain a reply, which has its own limit."""
+"""The maximum size of a message from the CLI in bytes. The largest contain a reply, which has its own limit."""
 _KEPT_OF_STDERR: Final = 2000
 _MOMENT: Final = 0.5
 _LONGEST_END: Final = 5.0
@@ -26,9 +26,9 @@ _PROC = Path("/proc")
 class CLIProcess(Transport):
     """A transport over the CLI's standard input and output, with one JSON message per line.
 
-    The SDK's own transport passes on our whole environment and takes seconds to end the CLI. Here, `env` is all of it.
-    `mark` is a unique string in one of the variables, for finding and killing the CLI's descendants on Linux.
-    Elsewhere, only the process group is killed.
+    The SDK's own transport passes on this process's whole environment and takes seconds to end the CLI. Here, `env` is
+    the complete environment. `mark` is a unique string in one of its variables, for finding and killing the CLI's
+    descendants on Linux. On other systems, only the process group is killed.
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path, mark: str) -> None:
@@ -54,7 +54,7 @@ class CLIProcess(Transport):
         self._watch = asyncio.create_task(self._read_stderr(self._process))
 
     async def write(self, data: str) -> None:
-        """Send `data` to the CLI. Raises `CLIConnectionError` if it has ended."""
+        """Send `data` to the CLI. Raises `CLIConnectionError` if the CLI has ended."""
         if self._process is None or self._process.stdin is None:
             raise CLIConnectionError("the process has ended")
         try:
@@ -95,13 +95,16 @@ class CLIProcess(Transport):
         return self._process is not None and self._process.returncode is None
 
     async def read_error_output(self) -> str:
-        """Return the last 2000 characters of the CLI's stderr on one line, waiting a moment for it to end."""
+        """Return the last 2000 characters of the CLI's error output on one line.
+
+        This waits briefly for the output to end.
+        """
         if self._watch is not None:
             await asyncio.wait([self._watch], timeout=_MOMENT)
         return " ".join(self._stderr.split())
 
     async def close(self) -> None:
-        """Kill the CLI and its descendants, and wait up to `_LONGEST_END` seconds."""
+        """Kill the CLI and its descendants, and wait up to `_LONGEST_END` seconds for them."""
         process, self._process = self._process, None
         watch, self._watch = self._watch, None
         if process is None:
@@ -139,7 +142,7 @@ async def _wait_for_end(process: Process) -> None:
 
 
 async def _discard(pipe: asyncio.StreamReader) -> None:
-    """Read a pipe to its end, unless another task does."""
+    """Read a pipe to its end, unless another task is reading it."""
     with suppress(RuntimeError):  # another task still reads it
         while await pipe.read(_CHUNK):
             pass
@@ -162,14 +165,14 @@ def _end_group(pid: int) -> None:
 
 
 def _end_all(pids: set[int]) -> None:
-    """Kill processes that still exist, but never this one."""
+    """Kill the processes that still exist, except this one."""
     for pid in pids - {os.getpid()}:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
 
 
 def _find_descendants(pid: int) -> set[int]:
-    """Return the ids of the descendants of `pid`, if the system lists them."""
+    """Return the ids of all descendants of `pid`, if the system lists them."""
     descendants: set[int] = set()
     left = [pid]
     while left:
@@ -182,9 +185,9 @@ def _find_descendants(pid: int) -> set[int]:
 
 
 def _find_marked(mark: bytes) -> set[int]:
-    """Return the ids of processes with `mark` in their environment, including orphans.
+    """Return the ids of all processes with `mark` in their environment, including orphans.
 
-    Processes whose environment cannot be read are left out. Without `/proc`, there are none.
+    Processes whose environment cannot be read are skipped. Without `/proc`, the set is empty.
     """
     marked = set()
     for environ in _PROC.glob("[0-9]*/environ"):

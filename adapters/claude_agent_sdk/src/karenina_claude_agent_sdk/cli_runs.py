@@ -1,7 +1,8 @@
-"""Running the CLI for one model until there is a result, and the proxy for its requests.
+"""Running of the CLI for one model until there is a result, and the proxy for its requests.
 
-The CLI sends its requests to the proxy on the loopback interface. So every request is counted, errors are classified by
-their status, there are no hidden retries, and the API key is not in a process whose commands could read it.
+The CLI sends its requests to a proxy on the loopback interface. Every request is therefore counted, errors are
+classified by their status, and there are no hidden retries. The API key is not exposed to a process whose commands
+could read it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ T = TypeVar("T")
 
 
 class ModelProxy:
-    """A proxy for the requests of CLI runs. Each has its own URL, and the first one starts the proxy."""
+    """A proxy for the requests of CLI runs. Each run has its own URL, and the first one starts the proxy."""
 
     def __init__(self) -> None:
         self._runs: dict[str, Answer] = {}
@@ -46,7 +47,7 @@ class ModelProxy:
         self._url = ""
 
     async def start(self) -> None:
-        """Start the proxy, if it is not running. Raises `OSError` if it cannot listen."""
+        """Start the proxy if it is not running. Raises `OSError` if it cannot listen."""
         async with self._starting:
             if self._runner is not None:
                 return
@@ -64,7 +65,7 @@ class ModelProxy:
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
-        """Let `answer` reply to the requests of one run inside the block, and yield its base URL.
+        """Let `answer` reply to the requests of one run inside the block, and yield the run's base URL.
 
         Call `start` first.
         """
@@ -82,7 +83,7 @@ class ModelProxy:
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the response to a request, which is 404 if the run or path is unknown.
+        """Return the response to a request. Its status is 404 if the run or path is unknown.
 
         If the run is over, there is no response.
         """
@@ -102,7 +103,7 @@ class ModelProxy:
             asked.cancel()
 
     async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
-        """Return the reply as an event stream, with pings until it arrives."""
+        """Return the reply as an event stream, with pings until the reply arrives."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
@@ -113,7 +114,7 @@ class ModelProxy:
 
     @staticmethod
     async def _wait_for_reply(asked: asyncio.Future[WireMessage | None]) -> WireMessage:
-        """Return the reply.
+        """Wait for the reply and return it.
 
         If there is none, wait until this task is cancelled, which happens when the CLI is ended.
         """
@@ -125,14 +126,14 @@ class ModelProxy:
 
 
 class CLITask(Protocol[T]):
-    """One run of the CLI: it answers requests and decides when the run is over."""
+    """One run of the CLI, which answers its requests and decides when the run is over."""
 
     @property
     def end(self) -> asyncio.Future[T]:
-        """A future with the result of the run or a `PortError`."""
+        """A future with the run's result or a `PortError`."""
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Return the reply to a request of the CLI, or None if the run is over."""
+        """Return the reply to a request from the CLI, or None if the run is over."""
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
         """Handle a message from the CLI. May raise `CLIError` to end the run."""
@@ -153,7 +154,8 @@ class CLIRunner:
     async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
         """Run the CLI on a conversation until `work.end` is done, and return its result.
 
-        Raises the `PortError` in `work.end`, or another if the last message is not from the user or the CLI fails.
+        Raises the `PortError` in `work.end`. Also raises `PortError` if the last message is not from the user, or if
+        the CLI fails.
         """
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
@@ -199,7 +201,7 @@ async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, Non
 
 
 class SingleReply:
-    """The task of ports that need a single reply. The reply is not passed on to the CLI.
+    """The task for ports that need a single reply, which is not passed on to the CLI.
 
     `fields` replace those in the CLI's request.
     """
@@ -211,7 +213,7 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Send one request to the model, and end the run with the reply or error. Later requests are ignored.
+        """Send one request to the model, and end the run with its reply or error. Later requests are ignored.
 
         Always returns None.
         """

@@ -1,4 +1,4 @@
-"""Converting messages to and from the Messages API."""
+"""Conversion of messages to and from the Messages API."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _STOPS: dict[FinishReason, str] = {
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from the same side are merged. Empty text and reasoning are left out, and so are messages with
-    nothing else. The run's tools, in `brought`, get a prefix in the CLI.
+    Consecutive messages from the same side are merged. Empty text and reasoning are omitted, and so are messages
+    without anything else. `brought` contains the names of the run's tools, which get a prefix in the CLI.
     """
     system: list[str] = []
     wire: list[WireMessage] = []
@@ -47,9 +47,9 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def turn_of(reply: WireMessage) -> Turn:
-    """Convert a reply to a turn, without the CLI's prefix in tool names. `wire` is the original reply.
+    """Convert a reply to a turn, removing the CLI's prefix from tool names. `wire` is the original reply.
 
-    Raises `ValueError`, saying why, if its content cannot be read.
+    Raises `ValueError` with the reason if the content cannot be read.
     """
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
@@ -75,7 +75,10 @@ def turn_of(reply: WireMessage) -> Turn:
 
 
 def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
-    """Return the text of each tool result after the last assistant message, and whether it failed, by call id."""
+    """Return the tool results after the last assistant message, by call id.
+
+    Each value is a result's text and whether it failed.
+    """
     blocks: list[WireMessage] = []
     for entry in reversed(request.get("messages", [])):
         if entry["role"] == "assistant":
@@ -86,7 +89,10 @@ def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
 
 
 def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
-    """Return the text of each tool result in `blocks`, and whether it failed, by call id."""
+    """Return the tool results in `blocks`, by call id.
+
+    Each value is a result's text and whether it failed.
+    """
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return {
         str(message.tool_call_id): (message.content, message.is_error)
@@ -101,7 +107,7 @@ def plain_tool_name(name: str) -> str:
 
 
 def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
-    """Return the content blocks of a message without its reasoning. The text may be blank.
+    """Return a message's content blocks without its reasoning. The text may be blank.
 
     Tools in `brought` get the CLI's prefix.
     """
@@ -122,14 +128,14 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
 
 
 def _is_blank(block: WireMessage) -> bool:
-    """Return whether a block is just whitespace."""
+    """Return whether a block is text that contains only whitespace."""
     return block["type"] == "text" and not str(block["text"]).strip()
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> WireMessage:
-    """Return a turn as a Messages API reply: the original, or an equivalent without usage.
+    """Return a turn as a Messages API reply: the original reply, or an equivalent one without usage.
 
-    The run's tools, in `brought`, get a prefix in the CLI.
+    `brought` contains the names of the run's tools, which get a prefix in the CLI.
     """
     if isinstance(turn.wire, dict):
         return turn.wire

@@ -12,11 +12,11 @@ from karenina_toolkit.replies.reply_ends import more_serious
 from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-"""The types of deltas that extend a text field, with the name of the field."""
+"""The types of deltas that extend a text field, each with the name of the field."""
 
 
 class ServerReportedError(Exception):
-    """Raised if a reply with status 200 reports an error. `kind` is the API's type of error."""
+    """Raised if a reply with status 200 reports an error. `kind` is the API's error type."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -26,20 +26,20 @@ class ServerReportedError(Exception):
 def read_reply(raw: bytes) -> WireMessage:
     """Read the reply in a response body, which is JSON or an event stream.
 
-    Raises `ServerReportedError` if it is an error, and `ValueError`, saying why, if it is invalid. Missing fields may
-    also raise `KeyError`, `TypeError` or `AttributeError`.
+    Raises `ServerReportedError` if the reply is an error, and `ValueError` with the reason if it is invalid. Missing
+    fields may also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
 
 
 def is_stream(raw: bytes) -> bool:
-    """Return whether a body is an event stream, which it is if it is neither empty nor starts like JSON."""
+    """Return whether a body is an event stream, that is, neither empty nor JSON."""
     return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
 
 
 def events_of(reply: WireMessage) -> Iterator[bytes]:
-    """Yield a reply as an event stream. Fields that every reply has, such as its id, get defaults."""
+    """Yield a reply as an event stream. Fields that every reply needs, such as the id, get defaults."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
     yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
@@ -55,16 +55,16 @@ def events_of(reply: WireMessage) -> Iterator[bytes]:
 
 
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-"""An event without content, which keeps the connection alive."""
+"""An event without content that keeps the connection alive."""
 
 
 def _event(kind: str, **fields: Any) -> bytes:
-    """Return one encoded event of type `kind`."""
+    """Encode one event of type `kind`."""
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
 def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
-    """Split a block into the block without its content, and the deltas that add it.
+    """Split a block into the block without its content, and the deltas that add the content.
 
     Blocks of types without deltas are unchanged.
     """
@@ -83,8 +83,8 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
 def _assemble_reply(text: str) -> WireMessage:
     """Read the reply in an event stream.
 
-    Raises `ServerReportedError` if it contains an error, and `ValueError` if it ends too early or is invalid. Missing
-    fields may also raise `KeyError`, `TypeError` or `AttributeError`.
+    Raises `ServerReportedError` if the stream contains an error, and `ValueError` if it ends too early or is invalid.
+    Missing fields may also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     reply: WireMessage | None = None
     ended = False
@@ -120,7 +120,7 @@ def _assemble_reply(text: str) -> WireMessage:
 
 
 def _merge_usage(before: WireMessage, after: WireMessage) -> WireMessage:
-    """Merge the usage of two events. Later counts win, unless they are 0 or null."""
+    """Merge the usage of two events. Later counts are used unless they are 0 or null."""
     return {**before, **{name: count for name, count in after.items() if count or not before.get(name)}}
 
 
@@ -130,9 +130,9 @@ def _collect_delta(
     written: dict[int, list[str]],
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Add the content of a delta to `written` (arguments, by block) or `deltas` (text, by block and field).
+    """Add a delta's content to `written` (arguments, by block) or `deltas` (text, by block and field).
 
-    Other deltas are ignored. Strings are only joined at the end, which is faster. Raises `ValueError` if the delta
+    Other deltas are ignored. Strings are joined only at the end, which is faster. Raises `ValueError` if the delta
     belongs to no block in `content`.
     """
     index = event.get("index")
@@ -156,9 +156,9 @@ def _event_data(text: str) -> Iterator[str]:
 
 
 def _check_reply(reply: Any) -> WireMessage:
-    """Return the reply, if it has content.
+    """Return the reply if it has content.
 
-    Raises `ServerReportedError` if it is an error, and `ValueError` if it is anything else.
+    Raises `ServerReportedError` if the reply is an error, and `ValueError` if it is anything else.
     """
     if not isinstance(reply, dict):
         raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
@@ -170,7 +170,7 @@ def _check_reply(reply: Any) -> WireMessage:
 
 
 def _error(event: WireMessage) -> ServerReportedError:
-    """Return the error that a server reports in an event or reply."""
+    """Return the error that the server reports in an event or reply."""
     error = event.get("error") or {}
     return ServerReportedError(str(error.get("type") or ""), str(error.get("message") or "no message"))
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 _MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one reply together
 _PAGE: Final = 5000
-"""How many bytes of a body are checked for being an HTML page."""
+"""The number of bytes of a body that are checked for an HTML page."""
 _PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-app")
 
 
 class MessagesClient:
-    """A client that forwards the CLI's requests. The first one opens connections."""
+    """A client that forwards the CLI's requests. The first request opens connections."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -57,11 +57,11 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send a request of the CLI with the model's parameters, and return the reply.
+        """Send a request from the CLI with the model's parameters, and return the reply.
 
-        Only the CLI's headers in `_KEPT_HEADERS` are sent. `prompt` is masked in messages of the server. If the server
-        pauses a reply without tool calls, it is continued up to `_MOST_PAUSES` times, and then returned unfinished.
-        Raises `PortError` if a request fails or its reply cannot be used.
+        Only the CLI's headers in `_KEPT_HEADERS` are sent. `prompt` is masked in the server's error messages. If the
+        server pauses a reply without tool calls, it is continued up to `_MOST_PAUSES` times, and then returned
+        unfinished. Raises `PortError` if a request fails or its reply cannot be used.
         """
         turn = await self._post_once(request, headers, prompt)
         for _ in range(_MOST_PAUSES):
@@ -112,7 +112,7 @@ class MessagesClient:
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
         """Send one request, and return the body of the response.
 
-        Raises `PortError` if the port is closed, there is no response, or its status is 300 or higher.
+        Raises `PortError` if the port is closed, if there is no response, or if its status is 300 or higher.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgentLLM:
-    """The LLM port. Each call runs the CLI without tools, until the first reply."""
+    """The LLM port. Each call runs the CLI without tools until the first reply."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._runner = CLIRunner(model)
@@ -38,7 +38,7 @@ class ClaudeAgentLLM:
 
 _TOOL: Final = "StructuredOutput"
 _STAND_IN: Final = '{"type": "object"}'
-"""A placeholder schema for the CLI, which refuses some schemas that the API accepts."""
+"""A placeholder schema for the CLI, which rejects some schemas that the API accepts."""
 
 
 class ClaudeAgentParser:
@@ -54,9 +54,9 @@ class ClaudeAgentParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Ask for a JSON object that fits `schema`, and return the reply. Without a tool call, this is its text.
+        """Request a JSON object that fits `schema`, and return the reply.
 
-        Raises `PortError` if the CLI or its request fails.
+        If the model calls no tool, the text of its reply is used. Raises `PortError` if the CLI or its request fails.
         """
         runner = self._runner
         system, wire = to_wire(messages)

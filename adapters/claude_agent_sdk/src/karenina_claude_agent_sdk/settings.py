@@ -1,4 +1,4 @@
-"""The settings of `claude_agent_sdk`, and where its base URL and key come from."""
+"""The settings for `claude_agent_sdk`, and the sources of its base URL and key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 
 
 class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
-    """`ModelConfig.extra` for `claude_agent_sdk`. Values of headers are secrets."""
+    """`ModelConfig.extra` for `claude_agent_sdk`. Header values are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     tools: tuple[CLITool, ...] = Field(
@@ -55,9 +55,9 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
-    """Return the validated `extra` of a model.
+    """Return a model's validated `extra`.
 
-    Raises `AdapterConfigError`, without showing values, if it is invalid.
+    Raises `AdapterConfigError` if it is invalid. The message does not show values.
     """
     return adapter_settings.extra_of(model, ClaudeAgentExtra)
 
@@ -65,25 +65,25 @@ def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without `/v1`.
 
-    This is the model's own, that in `ANTHROPIC_BASE_URL`, or Anthropic's, whichever is set.
+    The model's own URL takes precedence over `ANTHROPIC_BASE_URL`. The default is Anthropic's URL.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else _environment_base_url()
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own, or that in `ANTHROPIC_API_KEY`.
+    """Return the model's own API key, or else the one in `ANTHROPIC_API_KEY`. Returns None if there is none.
 
-    Returns None if there is none. A key from the environment is sent only to Anthropic, the server in
-    `ANTHROPIC_BASE_URL` and localhost. Otherwise, somebody else's benchmark could send it anywhere.
+    A key from the environment is sent only to Anthropic, to the server in `ANTHROPIC_BASE_URL`, and to localhost.
+    Otherwise, someone else's benchmark could send it anywhere.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the path of the Claude CLI: as configured, even if it does not exist, or in the SDK's wheel.
+    """Return the configured path of the Claude CLI, or else the CLI in the SDK's wheel.
 
-    Returns None if there is neither.
+    The configured path may not exist. Returns None if there is no CLI.
     """
     if extra.cli_path is not None:
         return extra.cli_path
@@ -100,7 +100,7 @@ def concurrency(model: ModelConfig) -> int:
 
 
 def unavailable() -> str | None:
-    """Return a message if a required package is not installed. Nothing is imported."""
+    """Return a message if a required package is not installed, otherwise None. Nothing is imported."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
     return (
         f"{missing[0].replace('_', '-')} is not installed: {install_command('karenina-claude-agent-sdk')}"
@@ -137,12 +137,11 @@ def check(model: ModelConfig) -> None:
 
 
 def _environment_base_url() -> str:
-    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own."""
+    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or else Anthropic's own."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def _base(url: str) -> str:
-    """Return a URL without its trailing `/v1` and slashes."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 

@@ -52,10 +52,10 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Convert an SDK error to a `PortError`, by its class and HTTP status.
+    """Convert an SDK error to a `PortError`, based on its class and HTTP status.
 
-    `secrets` and `prompt` are masked. Errors of other classes are invalid requests, which are permanent. Timeouts are
-    left to the caller, who knows the limit.
+    `secrets` and `prompt` are masked. Errors of other classes are invalid requests, which are permanent. Timeouts must
+    be handled by the caller, who knows the limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -126,9 +126,9 @@ class Client:
     ) -> Turn:
         """Send `system` and `wire`, the encoded form of `messages`, and return the reply.
 
-        Set `grows` if the conversation will continue, so that it is worth caching. `fields` replace those in
-        `extra.body`, except that `output_config` is merged. A paused reply is not continued. Raises `PortError` if the
-        request fails or its reply cannot be used.
+        Set `grows` if the conversation will continue and is worth caching. `fields` replace those in `extra.body`,
+        except that `output_config` is merged. A paused reply is not continued. Raises `PortError` if the request fails
+        or its reply cannot be used.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -152,7 +152,7 @@ class Client:
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
         """Send `wire` and the other fields in `body`, and return the body of the response.
 
-        Raises `PortError`, with `messages` masked, if the request fails.
+        Raises `PortError` if the request fails. `messages` are masked in it.
         """
         sdk = self._open_sdk()
         try:
@@ -177,7 +177,7 @@ class Client:
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
         """Return the JSON object in a response body.
 
-        Raises `PortError`, with `messages` masked, if it is anything else, or an error passed on by a proxy.
+        Raises `PortError` if the body is anything else, or an error passed on by a proxy. `messages` are masked in it.
         """
         try:
             data = read_json(raw)
@@ -230,10 +230,10 @@ class Client:
         return self._sdk
 
     def _set_headers(self) -> None:
-        """Decide which headers are sent, which of the SDK's are left out, and which values are secret.
+        """Decide which headers are sent, which of the SDK's headers are removed, and which values are secret.
 
-        The SDK adds `ANTHROPIC_CUSTOM_HEADERS` to every request to any server. They are left out if secrets from the
-        environment must not be sent there.
+        The SDK adds `ANTHROPIC_CUSTOM_HEADERS` to every request to any server. They are removed if secrets from the
+        environment must not be sent to the server.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -250,7 +250,7 @@ class Client:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the TLS context with trusted certificates. Loading them is slow, so it is cached."""
+    """Return the TLS context with trusted certificates, which is cached because loading them is slow."""
     return httpx2.create_ssl_context()
 
 

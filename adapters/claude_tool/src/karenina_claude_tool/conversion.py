@@ -1,4 +1,4 @@
-"""Converting messages to the format of the Messages API, and replies back."""
+"""Conversion of messages to the format of the Messages API, and of replies from it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Block = dict[str, Any]
 
 
 def join_turns(before: Turn, after: Turn) -> Turn:
-    """Join a reply that the server paused with its continuation, `after`.
+    """Join a paused reply, `before`, with its continuation, `after`.
 
-    Text, reasoning, notes and usage are added up. Everything else, such as tool calls, is that of `after`.
+    Text, reasoning, notes and usage are added up. Everything else, such as tool calls, is taken from `after`.
     """
     message = replace(
         after.message,
@@ -34,8 +34,8 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
     Consecutive messages from the same side, such as tool results and the user message after them, are merged. Reasoning
-    is left out, because the API needs its signature, which our messages do not have. So are empty assistant messages,
-    which the API rejects.
+    is omitted, because the API requires its signature, which is not stored. Empty assistant messages are omitted
+    because the API rejects them.
     """
     system: list[str] = []
     wire: list[dict[str, Any]] = []
@@ -49,9 +49,9 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Add `blocks` to the last message of a conversation if it has the same role, otherwise in a new one.
+    """Add `blocks` to the last message of a conversation if it has the same role, otherwise in a new message.
 
-    The API rejects empty text, so it is left out, but an empty user message is kept, because the request would change
+    The API rejects empty text, so it is omitted. An empty user message is kept, because the request would change
     without it. Lone surrogates are replaced.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
@@ -63,10 +63,10 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
 
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
-    """Convert a reply to a `Turn`. Raises `ValueError`, saying why, if it has no readable content.
+    """Convert a reply to a `Turn`. Raises `ValueError` with the reason if it has no readable content.
 
-    If the arguments of a call are not an object, they become an object with their text. Calls to tools that the server
-    has run become reasoning, because they must not be run again and are not part of the answer.
+    If a call's arguments are not an object, they become an object with their text. Calls to tools that the server has
+    run become reasoning, because they must not be run again and are not part of the answer.
     """
     content = data.get("content")
     if not isinstance(content, list) or not all(
@@ -93,7 +93,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def _blocks_of(message: Message) -> list[Block]:
-    """Return the content blocks of a message without its reasoning. The text may be empty."""
+    """Return a message's content blocks without its reasoning. The text may be empty."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -106,7 +106,7 @@ def _blocks_of(message: Message) -> list[Block]:
 
 
 def _server_tool_as_thought(block: Block) -> Block:
-    """Convert a block to a thought if it is a call or result of one of the server's own tools."""
+    """Convert a block to a thought if it is a call to one of the server's own tools, or the result of such a call."""
     kind = block["type"]
     if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
         return {"type": "thinking", "thinking": describe_block(kind, block)}
@@ -114,10 +114,10 @@ def _server_tool_as_thought(block: Block) -> Block:
 
 
 def _is_call(block: Block) -> bool:
-    """Return whether a block is a call to a tool that is run here."""
+    """Return whether a block is a call to a tool that this process must run."""
     return bool(block["type"] == "tool_use")
 
 
 def _is_blank(block: Block) -> bool:
-    """Return whether a block is just whitespace."""
+    """Return whether a block is text that contains only whitespace."""
     return block["type"] == "text" and not str(block.get("text") or "").strip()

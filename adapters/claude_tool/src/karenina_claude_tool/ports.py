@@ -1,6 +1,6 @@
 """The LLM, parser and agent ports for servers with the Messages API.
 
-JSON is requested in the best mode that the server supports. The tool loop of agents runs in this process.
+JSON is requested in the best mode that the server supports. An agent's tool loop runs in this process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DESCRIBED_LIMITS: Final = (
 def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Reduce `schema` to the keywords that the API's grammar supports.
 
-    Limits on lengths and numbers become part of the description; the reply is validated with the original schema.
+    Limits on lengths and numbers become part of the description; the reply is validated against the original schema.
     Defaults are removed, and objects allow no other keys. `oneOf` becomes `anyOf`, and so does a `$ref` next to other
     keywords.
     """
@@ -78,9 +78,9 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_be_native(schema: Any) -> bool:
-    """Return whether `native_schema` keeps the meaning of `schema`.
+    """Return whether `native_schema` preserves the meaning of `schema`.
 
-    It does not for objects with arbitrary keys, or arrays with a schema for each position (`prefixItems`).
+    It does not for objects with arbitrary keys, or for arrays with a schema for each position (`prefixItems`).
     """
     if isinstance(schema, list):
         return all(map(can_be_native, schema))
@@ -96,7 +96,7 @@ def can_be_native(schema: Any) -> bool:
 
 
 class ClaudeLLM:
-    """The LLM port. If `extra.body` enables thinking, the thoughts are in `reasoning`."""
+    """The LLM port. If `extra.body` enables thinking, the thoughts are returned in `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -126,7 +126,7 @@ class ClaudeParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Ask for a JSON object that fits `schema`, and return the reply. Raises `PortError` if the call fails."""
+        """Request a JSON object that fits `schema`, and return the reply. Raises `PortError` if the call fails."""
         modes = self._modes
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
@@ -138,7 +138,7 @@ class ClaudeParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Ask for the object in one mode. Raises `PortError` if the request fails or the server rejects the mode."""
+        """Request the object in one mode. Raises `PortError` if the request fails or the server rejects the mode."""
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
         if mode == "json_schema":
@@ -153,7 +153,7 @@ class ClaudeParser:
 
 
 class ClaudeAgent:
-    """The agent port. Each turn is its own request, and is retried without repeating earlier ones."""
+    """The agent port. Each turn is a separate request, and is retried without repeating earlier ones."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -162,9 +162,9 @@ class ClaudeAgent:
         self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`.
+        """Run the tool loop (see `run_tool_loop`).
 
-        Raises `PortError` if this fails. Its `partial` is the trace so far.
+        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
         """
         return await run_tool_loop(_Conversation(self._client, messages, self._first), options)
 
@@ -187,11 +187,11 @@ class _Conversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, as named in error messages."""
+        """The model and its server, for error messages."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Ask for one turn. On the first one, the model must call a tool if `extra.first_turn` says so.
+        """Request one turn. In the first turn, the model must call a tool if `extra.first_turn` says so.
 
         Raises `PortError` if the request fails.
         """
@@ -201,7 +201,7 @@ class _Conversation:
         return await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the original blocks of a turn. A turn from a journal has none, so its message is added."""
+        """Add a turn's original blocks. A turn from a journal has none, so its message is added."""
         self._messages.append(turn.message)
         if turn.wire is not None:
             add(self._wire, "assistant", turn.wire)
@@ -220,5 +220,5 @@ class _Conversation:
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
-    """Return a tool in the format the API accepts."""
+    """Return a tool in the format that the API accepts."""
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}

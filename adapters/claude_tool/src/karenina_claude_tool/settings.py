@@ -1,4 +1,4 @@
-"""The settings of `claude_tool`, and where its base URL and key come from."""
+"""The settings for `claude_tool`, and the sources of its base URL and key."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ OFFICIAL_BASE_URL: Final = "https://api.anthropic.com"
 KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_MAX_TOKENS = 8192
-"""The default token limit of a reply. The Messages API requires one."""
+"""The default limit on a reply's tokens. The Messages API requires a limit."""
 
 _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice")
 
 
 class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
-    """`ModelConfig.extra` for `claude_tool`. Values of headers are secrets."""
+    """`ModelConfig.extra` for `claude_tool`. Header values are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     prompt_caching: Literal["off", "5m", "1h"] = Field(
@@ -52,9 +52,9 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeExtra:
-    """Return the validated `extra` of a model.
+    """Return a model's validated `extra`.
 
-    Raises `AdapterConfigError`, without showing values, if it is invalid.
+    Raises `AdapterConfigError` if it is invalid. The message does not show values.
     """
     return adapter_settings.extra_of(model, ClaudeExtra)
 
@@ -62,20 +62,20 @@ def extra_of(model: ModelConfig) -> ClaudeExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without `/v1`, which the SDK adds.
 
-    This is the model's own, that in `ANTHROPIC_BASE_URL`, or Anthropic's, whichever is set.
+    The model's own URL takes precedence over `ANTHROPIC_BASE_URL`. The default is Anthropic's URL.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else environment_base_url()
 
 
 def environment_base_url() -> str:
-    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or Anthropic's own."""
+    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, or else Anthropic's own."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own, `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, whichever is set.
+    """Return the model's own API key, or else the one in `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`.
 
-    Returns None if there is none, or if `may_receive_environment_secrets` does not allow one from the environment.
+    Returns None if there is none, or if `may_receive_environment_secrets` forbids using one from the environment.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
@@ -84,8 +84,8 @@ def find_api_key(model: ModelConfig) -> str | None:
 def may_receive_environment_secrets(base_url: str) -> bool:
     """Return whether secrets from the environment may be sent to this server.
 
-    This is allowed for the server in `ANTHROPIC_BASE_URL`, Anthropic and localhost. Otherwise, somebody else's
-    benchmark could send them anywhere.
+    They may only be sent to the server in `ANTHROPIC_BASE_URL`, to Anthropic, and to localhost. Otherwise, someone
+    else's benchmark could send them anywhere.
     """
     return endpoints.may_receive_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
@@ -96,12 +96,12 @@ def is_official(url: SplitResult) -> bool:
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, if it is set."""
+    """Return the maximum number of concurrent requests, or None if it is not set."""
     return extra_of(model).max_concurrency
 
 
 def unavailable() -> str | None:
-    """Return a message if the SDK is not installed. It is not imported."""
+    """Return a message if the SDK is not installed, otherwise None. The SDK is not imported."""
     return None if find_spec("anthropic") else "the anthropic SDK is not installed: pip install 'anthropic>=2.11,<3'"
 
 
@@ -123,5 +123,4 @@ def check(model: ModelConfig) -> None:
 
 
 def _base(url: str) -> str:
-    """Return a URL without its trailing `/v1` and slashes."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")

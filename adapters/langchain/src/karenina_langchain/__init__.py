@@ -24,7 +24,7 @@ _INTERFACES = {
 
 
 def _classes() -> PortClasses:
-    """Import the port classes. This is done here so that the adapter can be listed without LangChain."""
+    """Import the port classes. Importing them here allows listing the adapter without LangChain."""
     from karenina_langchain.ports import LangchainAgent, LangchainLLM, LangchainParser
 
     return LangchainLLM, LangchainParser, LangchainAgent
@@ -36,7 +36,6 @@ _USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature"
 
 
 def _spec(interface: str, description: str) -> AdapterSpec:
-    """Return the specification of one interface."""
     return AdapterSpec(
         interface=interface,
         description=description,
@@ -57,10 +56,10 @@ SPECS = [_spec(interface, description) for interface, description in _INTERFACES
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The adapters of this distribution."""
+    """The plugin with the LangChain adapters."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
+        """Return the adapters for the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
         return list(SPECS)

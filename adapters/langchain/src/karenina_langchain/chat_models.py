@@ -1,4 +1,4 @@
-"""Creating LangChain chat models from model configurations, without sending a request."""
+"""Creation of LangChain chat models from model configurations, without sending a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 BODY: ContextVar[bytearray] = ContextVar("karenina_langchain_body")
-"""The body of the current call's reply, for what LangChain and the SDKs drop or cannot read."""
+"""The body of the current call's reply, for data that LangChain and the SDKs drop or cannot read."""
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 _NO_KEY = "none"
 _KEY_HEADERS = ("authorization", "x-api-key")
@@ -35,7 +35,7 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """Return the chat model, without retries or a cache, and a function that closes its connections.
 
-    LangSmith tracing is turned off (with `LANGSMITH_TRACING`), unless the environment says otherwise. Raises
+    LangSmith tracing is turned off by setting `LANGSMITH_TRACING`, unless the environment already sets it. Raises
     `AdapterConfigError` if a package is missing or LangChain rejects the settings.
     """
     if not any(name in os.environ for name in _TRACING):
@@ -103,7 +103,7 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model for any other provider, with arguments that all LangChain chat models accept.
+    """Return the chat model for any other provider, using only arguments that all LangChain chat models accept.
 
     The function for closing connections does nothing, because LangChain owns them.
     """
@@ -127,7 +127,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
 
 
 def _common(model: ModelConfig) -> dict[str, Any]:
-    """Return the arguments for chat models of all providers."""
+    """Return the arguments for the chat models of all providers."""
     extra = extra_of(model)
     limits = {"temperature": model.temperature, "max_tokens": model.max_tokens}
     return {
@@ -148,10 +148,10 @@ def describe_server(model: ModelConfig) -> str:
 
 
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
-    """Return the settings of the HTTP client.
+    """Return the HTTP client's settings.
 
-    It follows no redirects, uses no proxy for localhost, removes headers that the server must not see, and limits
-    replies.
+    The client follows no redirects, uses no proxy for localhost, removes headers that the server must not see, and
+    limits replies.
     """
     import httpx2
 
@@ -177,16 +177,16 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the TLS context with trusted certificates. Loading them is slow, so it is cached."""
+    """Return the TLS context with trusted certificates, which is cached because loading them is slow."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """Return headers that SDKs take from the environment but that this server must not get.
+    """Return the headers that SDKs take from the environment but that must not be sent to this server.
 
-    If the model has no key, this includes those for a key, which would be a placeholder. Names are in lower case.
+    If the model has no key, this includes key headers, which would contain a placeholder. Names are in lower case.
     """
     own = {name.lower() for name in extra_of(model).headers}
     names = [] if key_of(model) is not None else [*_KEY_HEADERS]
@@ -202,12 +202,14 @@ def _unwanted_headers(model: ModelConfig) -> list[str]:
 
 
 def _timeout(model: ModelConfig) -> float:
-    """Return the time limit of a request in seconds, by default `DEFAULT_TIMEOUT`."""
     return model.request_timeout or DEFAULT_TIMEOUT
 
 
 def _error_locations(error: Exception) -> str:
-    """Return the fields that pydantic rejected, as the end of a sentence. Empty for other errors."""
+    """Return the fields that pydantic rejected, as the end of a sentence.
+
+    For other errors, the string is empty.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

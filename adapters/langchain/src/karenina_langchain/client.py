@@ -1,4 +1,4 @@
-"""Calling a LangChain chat model. Errors are `PortError`s without secrets or prompts."""
+"""Calls to LangChain chat models. Errors are `PortError`s without secrets or prompts."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Convert an exception of LangChain or an SDK to a `PortError`. `secrets` and `prompt` are masked.
+    """Convert an exception from LangChain or an SDK to a `PortError`. `secrets` and `prompt` are masked.
 
-    The category follows from the HTTP status, an error in the reply, or the class. Other classes that suggest an
-    unreadable reply are server errors, and the rest are permanent.
+    The category is derived from the HTTP status, an error in the reply, or the exception's class. Other classes that
+    suggest an unreadable reply are server errors, and the rest are permanent.
     """
     status, headers, body = _response(error)
     if status is not None and status >= 300:
@@ -122,7 +122,7 @@ def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
 
 
 def _category(error: Exception) -> ErrorCategory | None:
-    """Return the category for the class of an exception, if it is known."""
+    """Return the category for an exception's class, or None if it is not known."""
     for kind, category in _BY_CLASS:
         if isinstance(error, kind):
             return category
@@ -135,8 +135,8 @@ def _category(error: Exception) -> ErrorCategory | None:
 def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
     """Return the HTTP status, headers and body of an SDK error, or (None, {}, "") if it has no status.
 
-    Without a response, the status is `status_code` or `code` of the error, if from 300 to 599, and the body is its
-    message.
+    Without a response, the status is the error's `status_code` or `code` if that is from 300 to 599, and the body is
+    the error's message.
     """
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
@@ -171,8 +171,8 @@ class Client:
         """Send `sent` to `runnable`, the chat model with its arguments, and return the reply.
 
         `sent` is `messages` in LangChain's format. For structured output, the raw reply is returned. If the body is a
-        chat completion, the reply is read from it, even if LangChain could not. Raises `PortError` if the port is
-        closed, the call fails, or the reply cannot be used.
+        chat completion, the reply is read from it, even if LangChain could not read it. Raises `PortError` if the port
+        is closed, the call fails, or the reply cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
@@ -209,10 +209,10 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
-        """Read a reply from the original chat completion, of which LangChain and the SDK drop parts.
+        """Read a reply from the original chat completion, because LangChain and the SDK drop parts of it.
 
-        `message` is LangChain's message for it, or None if LangChain failed. `messages` are masked in errors. Raises
-        `PortError` if the completion contains an error or cannot be read.
+        `message` is LangChain's version of the reply, or None if LangChain failed. `messages` are masked in errors.
+        Raises `PortError` if the completion contains an error or cannot be read.
         """
         error = error_of_choice(completion)
         if error is not None:
@@ -225,7 +225,7 @@ class Client:
         return reply
 
     def explain_unsupported(self, way: str) -> str:
-        """Return the error message for a chat model without the mode `way`."""
+        """Return the error message for a chat model that does not support the mode `way`."""
         return f"{self.where}: LangChain's chat model does not support {way}; set extra.structured to auto or prompt"
 
     async def aclose(self) -> None:

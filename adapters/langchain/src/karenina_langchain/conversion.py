@@ -1,4 +1,4 @@
-"""Converting messages to and from LangChain."""
+"""Conversion of messages to and from LangChain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
 def from_langchain(said: AIMessage) -> Turn:
     """Convert a LangChain message to a `Turn`.
 
-    A refusal is part of the text, and calls with invalid arguments are kept.
+    A refusal becomes part of the text, and calls with invalid arguments are kept.
     """
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")
@@ -61,8 +61,8 @@ def from_langchain(said: AIMessage) -> Turn:
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Turn:
     """Convert a chat completion to a `Turn`. Raises `ValueError` if it cannot be read.
 
-    `said` is LangChain's message for it, or None if LangChain failed. It becomes the `wire`, for which the reply is
-    converted otherwise.
+    `said` is LangChain's message for the completion, or None if LangChain failed. It is stored in `wire`. If it is
+    None, the reply is converted to a LangChain message instead.
     """
     reply = from_wire(completion)
     if said is None:
@@ -105,7 +105,7 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:
-    """Return notes about unknown content blocks, or why the content cannot be read."""
+    """Return notes about unknown content blocks, or the reason why the content cannot be read."""
     if isinstance(message.content, str):
         return ()
     blocks = [block for block in message.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
@@ -116,12 +116,12 @@ def _notes(message: AIMessage) -> tuple[str, ...]:
 
 
 def _is_of_a_tool(block: Mapping[str, Any]) -> bool:
-    """Return whether a content block is a tool call or result."""
+    """Return whether a content block is a tool call or a tool result."""
     return str(block.get("type")).endswith(("tool_use", "tool_call", "tool_call_chunk", "tool_result", "_call"))
 
 
 def _reasoning(message: AIMessage) -> str | None:
-    """Return the model's reasoning, if any. That outside of the content takes precedence."""
+    """Return the model's reasoning, or None. Reasoning outside of the content takes precedence."""
     apart = message.additional_kwargs.get("reasoning_content")
     if isinstance(apart, str) and apart:
         return apart
@@ -133,7 +133,7 @@ def _reasoning(message: AIMessage) -> str | None:
 
 
 def _usage(message: AIMessage) -> Usage:
-    """Return the usage of one call. Without counts, there are no tokens."""
+    """Return the usage of one call. If the message has no counts, all tokens are 0."""
     counted = message.usage_metadata
     if counted is None:
         return Usage(calls=1)
@@ -145,7 +145,7 @@ def _usage(message: AIMessage) -> Usage:
 def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
     """Return the finish reason in a message's metadata, as in `read_end`.
 
-    Possible fields are tried in order.
+    The fields that may contain it are tried in order.
     """
     incomplete = metadata.get("incomplete_details")
     return read_end(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LangchainLLM:
-    """The LLM port. A refusal is the answer, and separate reasoning is in `reasoning`."""
+    """The LLM port. A refusal is returned as the answer, and separate reasoning in `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -61,7 +61,7 @@ class LangchainParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Ask for a JSON object that fits `schema`, and return the raw reply.
+        """Request a JSON object that fits `schema`, and return the raw reply.
 
         Raises `PortError` if the call fails.
         """
@@ -75,9 +75,9 @@ class LangchainParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Ask for the object in one mode.
+        """Request the object in one mode.
 
-        Raises `ModeUnsupported` if the chat model does not have it, and `PortError` if the call fails.
+        Raises `ModeUnsupported` if the chat model does not support the mode, and `PortError` if the call fails.
         """
         if mode == "prompt":
             asked = append_schema(messages, schema)
@@ -109,7 +109,7 @@ class LangchainParser:
 
 
 class LangchainAgent:
-    """The agent port. Each turn is its own request, and is retried without repeating earlier ones."""
+    """The agent port. Each turn is a separate request, and is retried without repeating earlier ones."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -118,9 +118,9 @@ class LangchainAgent:
         self._first = {"tool_choice": "any"} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`.
+        """Run the tool loop (see `run_tool_loop`).
 
-        Raises `PortError` if this fails. Its `partial` is the trace so far.
+        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
         """
         return await run_tool_loop(_Chat(self._client, messages, self._first), options)
 
@@ -130,7 +130,7 @@ class LangchainAgent:
 
 
 class _Chat:
-    """A conversation as our messages and as LangChain messages."""
+    """A conversation, stored both as Karenina's messages and as LangChain's."""
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
         self._client = client
@@ -141,11 +141,11 @@ class _Chat:
 
     @property
     def where(self) -> str:
-        """The model and its server, as named in error messages."""
+        """The model and its server, for error messages."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Ask for one turn. On the first one, the model must call a tool if `extra.first_turn` says so.
+        """Request one turn. In the first turn, the model must call a tool if `extra.first_turn` says so.
 
         `tools` must be the same in all turns. Raises `PortError` if the call fails or the chat model does not support
         tools.
@@ -156,9 +156,9 @@ class _Chat:
         return await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the original reply of a turn, because some providers need their signed reasoning back.
+        """Add a turn's original reply, because some providers need their signed reasoning back.
 
-        A turn without one is converted.
+        A turn without an original reply is converted.
         """
         self._messages.append(turn.message)
         message = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
@@ -172,7 +172,7 @@ class _Chat:
     def _bind_tools(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
         """Return the chat model with `tools` and the arguments in `choice`. Without tools, it is unchanged.
 
-        Raises a permanent `PortError` if it does not support tools.
+        Raises a permanent `PortError` if the chat model does not support tools.
         """
         if not tools:
             return self._client.chat
@@ -187,6 +187,6 @@ class _Chat:
 
 
 def _tool_schema(tool: Tool) -> dict[str, Any]:
-    """Return a tool in the format of OpenAI, which LangChain accepts for all providers."""
+    """Return a tool in OpenAI's format, which LangChain accepts for all providers."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider whose chat model this adapter creates, with the environment variables for URL and key."""
+    """A provider whose chat models this adapter creates itself, with its environment variables for URL and key."""
 
     name: str
     package: str
@@ -66,10 +66,10 @@ _PACKAGES: Final = {
 
 
 def provider_name(model: ModelConfig) -> str:
-    """Return the provider of a model, as configured or as its name implies.
+    """Return a model's provider, as configured or as the model's name implies.
 
-    It is in lower case with underscores. For interfaces other than `langchain`, it is "openai". Raises
-    `AdapterConfigError` if there is none.
+    The result is in lower case with underscores. For interfaces other than `langchain`, it is "openai". Raises
+    `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface != "langchain":
         return "openai"
@@ -85,9 +85,9 @@ def provider_name(model: ModelConfig) -> str:
 
 
 def provider_of(model: ModelConfig) -> Provider | None:
-    """Return the provider, or None if it is left to LangChain's `init_chat_model`.
+    """Return the model's provider, or None if it is left to LangChain's `init_chat_model`.
 
-    Raises `AdapterConfigError` if none is configured or implied.
+    Raises `AdapterConfigError` if no provider is configured or implied.
     """
     return OPENROUTER if model.interface == "openrouter" else _KNOWN.get(provider_name(model))
 
@@ -95,7 +95,7 @@ def provider_of(model: ModelConfig) -> Provider | None:
 def explain_missing_package(name: str) -> str | None:
     """Return a message about a provider's missing package, with the pip command that installs it.
 
-    For an unknown provider, it suggests a similar name. Returns None if nothing is missing.
+    For an unknown provider, the message suggests a similar name. Returns None if nothing is missing.
     """
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:
@@ -115,9 +115,9 @@ def explain_missing_package(name: str) -> str | None:
 
 
 def unavailable(interface: str) -> str | None:
-    """Return why an interface cannot be used, with the pip command that fixes it, or None if it can.
+    """Return the reason why an interface cannot be used, with the pip command that fixes it, or None if it can.
 
-    For `langchain`, the packages of any provider are enough.
+    For `langchain`, the packages of any one provider are enough.
     """
     if interface != "langchain":
         return explain_missing_package("openai")
@@ -130,5 +130,5 @@ def unavailable(interface: str) -> str | None:
 
 
 def _distribution_name(package: str) -> str:
-    """Return the distribution to install for an import package."""
+    """Return the name of the distribution that contains an import package."""
     return package.replace("_", "-")

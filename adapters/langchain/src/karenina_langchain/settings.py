@@ -1,4 +1,4 @@
-"""The settings of the LangChain interfaces, and where their base URLs and keys come from."""
+"""The settings for the LangChain interfaces, and the sources of their base URLs and keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization
 
 
 class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
-    """`ModelConfig.extra` for the LangChain interfaces. Values of headers are secrets."""
+    """`ModelConfig.extra` for the LangChain interfaces. Header values are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     parameters: dict[str, Any] = Field(
@@ -65,9 +65,9 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
-    """Return the validated `extra` of a model.
+    """Return a model's validated `extra`.
 
-    Raises `AdapterConfigError`, without showing values, if it is invalid.
+    Raises `AdapterConfigError` if it is invalid. The message does not show values.
     """
     return adapter_settings.extra_of(model, LangchainExtra)
 
@@ -75,9 +75,9 @@ def extra_of(model: ModelConfig) -> LangchainExtra:
 def base_url_of(model: ModelConfig) -> str | None:
     """Return the server's base URL without a trailing slash.
 
-    This is the model's own, that in the environment, or the provider's, whichever is set. Returns None if only
-    LangChain knows it, or if an `openai_endpoint` model has none. For Anthropic, `/v1` is removed. Raises
-    `AdapterConfigError` if no provider is configured or implied.
+    The model's own URL takes precedence over the one in the environment. The default is the provider's URL. For
+    Anthropic, `/v1` is removed. Returns None if only LangChain knows the URL, or if an `openai_endpoint` model has
+    none. Raises `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -97,17 +97,20 @@ def served_by(model: ModelConfig) -> str | None:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own, or that in the provider's environment variable.
+    """Return the model's own API key, or else the one in the provider's environment variable.
 
-    A key from the environment is sent only to the provider's own host, the URL in the environment (`OPENAI_BASE_URL`,
-    `ANTHROPIC_BASE_URL`) and localhost. Otherwise, somebody else's benchmark could send it anywhere. Returns None if
-    there is no key. For other providers, LangChain then looks for one itself.
+    A key from the environment is sent only to the provider's own host, to the URL in the environment
+    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`), and to localhost. Otherwise, someone else's benchmark could send it
+    anywhere. Returns None if there is no key. For other providers, LangChain then looks for one itself.
     """
     return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), _key_variables(model))
 
 
 def _key_variables(model: ModelConfig) -> list[str]:
-    """Return the environment variables for the provider's key. Empty if only LangChain knows the provider."""
+    """Return the environment variables for the provider's key.
+
+    The list is empty if only LangChain knows the provider.
+    """
     provider = provider_of(model)
     return [provider.key_variable] if provider is not None else []
 
@@ -118,7 +121,7 @@ def is_trusted(model: ModelConfig) -> bool:
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, if it is set."""
+    """Return the maximum number of concurrent requests, or None if it is not set."""
     return extra_of(model).max_concurrency
 
 
@@ -149,10 +152,10 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return why the model needs an API key, or None if it does not or LangChain looks for it.
+    """Return the reason why the model needs an API key, or None if it needs none or LangChain looks for it.
 
-    The provider's own server needs one, unless `extra` has a header for it. If only LangChain knows the provider, all
-    servers but localhost need one.
+    The provider's own server needs a key, unless `extra` has a header for it. If only LangChain knows the provider, all
+    servers except localhost need one.
     """
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
@@ -169,13 +172,19 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
 
 
 def _own_base_urls(model: ModelConfig) -> list[str]:
-    """Return the provider's own URL and the one in the environment. Empty if only LangChain knows them."""
+    """Return the provider's default URL and the one set in the environment.
+
+    The list is empty if only LangChain knows the URLs.
+    """
     provider, own = provider_of(model), _own_base_url(model)
     return [] if provider is None or own is None else [provider.base_url, own]
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Return the provider's URL from the environment, or its own. None if only LangChain knows it."""
+    """Return the provider's URL from the environment, or else its default URL.
+
+    Returns None if only LangChain knows the URL.
+    """
     provider = provider_of(model)
     if provider is None:
         return None

@@ -20,12 +20,12 @@ __all__ = ["plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The adapter of this distribution."""
+    """The plugin with the `local` adapter."""
 
     karenina_adapters = offer("karenina_local.adapter:SPEC")
 
     @staticmethod
     @hookimpl
     def karenina_small_judges() -> list[Callable[[ModelConfig], bool]]:
-        """Declare that all local models are small judges."""
+        """Return a function that declares all local models to be small judges."""
         return [lambda model: model.interface == "local"]

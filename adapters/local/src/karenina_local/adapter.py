@@ -1,4 +1,4 @@
-"""The `local` adapter: its declaration, and its checks before a run."""
+"""The `local` adapter and its checks before a run."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def check(model: ModelConfig) -> None:
 
 
 def unavailable() -> str | None:
-    """Return a message if llama.cpp is not installed."""
+    """Return a message if llama.cpp is not installed, otherwise None."""
     if find_spec("xllamacpp") is None:
         return "llama.cpp is not installed: pip install xllamacpp"
     return None
 
 
 def _classes() -> PortClasses:
-    """Import the port classes. This is done here so that the adapter can be listed without llama.cpp."""
+    """Import the port classes. Importing them here allows listing the adapter without llama.cpp."""
     from karenina_local.agent import LocalAgent
     from karenina_local.ports import LocalLLM, LocalParser
 
@@ -55,12 +55,12 @@ _PORTS: Final = LazyPorts(_classes)
 
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
-    """Return ("model_name",) for a path. Only the contents of catalogue models are known."""
+    """Return ("model_name",) for a path, because only the contents of catalogue models are known."""
     return () if is_catalogued(model.model_name) else ("model_name",)
 
 
 def _concurrency(model: ModelConfig) -> int:
-    """Return how many calls a server handles at a time."""
+    """Return the number of calls that the model's server handles concurrently."""
     return settings_of(model).slots
 
 

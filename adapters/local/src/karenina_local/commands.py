@@ -1,4 +1,4 @@
-"""The plugin for `karenina model` and the demo. It is loaded when the command line is built."""
+"""The plugin for `karenina model` and the demo, which is loaded when the command line is built."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The `karenina model` commands, and a demo."""
+    """The plugin with the `karenina model` commands and a demo."""
 
     @staticmethod
     @hookimpl
     def karenina_demos() -> Sequence[Demo]:
-        """Return the demo of small models."""
+        """Return the demo with small models."""
         from karenina_local.demo import Demo
 
         return [Demo()]

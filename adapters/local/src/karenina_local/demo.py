@@ -16,13 +16,13 @@ MOST_ANSWER_TOKENS: Final = 96
 
 
 class Demo:
-    """The demo of this distribution."""
+    """The demo with small local models."""
 
     answering = "smollm2-135m"
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download the models in `names` that are missing. `note` is called with a message for each.
+        """Download missing models in `names`. `note` is called with a message for each of them.
 
         Raises `RunError` if a model is unknown or a download fails.
         """
@@ -37,7 +37,7 @@ class Demo:
         return as_file(files("karenina_local").joinpath("demo.yaml"))
 
     def recorded_config(self) -> Mapping[str, Any]:
-        """Return the configuration for running with recorded replies of the default models."""
+        """Return the configuration for a run with recorded replies of the default models."""
         replies = {"replies": str(Path(__file__).with_name("demo_replies.json"))}
         config = dict(self.config(self.answering, self.judge))
         for role in ("answering_models", "parsing_models"):
@@ -45,7 +45,7 @@ class Demo:
         return {**config, "run_name": "demo, recorded"}
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
-        """Return the configuration for two models, by catalogue name or path of a GGUF file."""
+        """Return the configuration for two models. Each is a catalogue name or the path of a GGUF file."""
         return {
             "answering_models": [
                 {
@@ -62,7 +62,7 @@ class Demo:
         }
 
     def agreement(self, judge: str) -> str:
-        """Say how often this judge agreed with people. Empty if that was not measured.
+        """Return a sentence about how often the judge agreed with people, or an empty string if this was not measured.
 
         Raises `UnknownModel` for a name that is not in the catalogue.
         """
@@ -70,7 +70,7 @@ class Demo:
 
 
 def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
-    """Download a model if it is missing. Raises `PullError` if this fails."""
+    """Download a model if it is missing. Raises `PullError` if the download fails."""
     from karenina_local.store import state_of
 
     if state_of(model).installed:

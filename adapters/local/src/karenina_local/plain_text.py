@@ -1,8 +1,8 @@
 """A llama.cpp client that treats message text as plain text, even if it looks like a special token.
 
-llama.cpp parses special tokens in the whole prompt, so an answer with `<|im_end|>` would end its turn. Messages without
-special tokens, which are nearly all, are sent as chat requests. For others, the chat template is applied to
-placeholders, the template and the messages are tokenized separately, and the prompt is sent as tokens.
+llama.cpp parses special tokens in the whole prompt, so an answer that contains `<|im_end|>` would end its turn. Most
+messages have no special tokens and are sent as chat requests. For others, the chat template is applied to placeholders,
+the template and the messages are tokenized separately, and the prompt is sent as tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_KNOWN: Final = 20_000
 
 
 class PlainTextClient(Client):
-    """A client for one local model's server."""
+    """A client for the server of one local model."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
         super().__init__(model, watch=watch)
@@ -37,7 +37,7 @@ class PlainTextClient(Client):
         self._known: OrderedDict[str, None] = OrderedDict()
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Send messages like `Client.post`, but with special tokens in their text as plain text.
+        """Send messages like `Client.post`, but treat special tokens in their text as plain text.
 
         Raises `PortError` if a request fails.
         """
@@ -58,9 +58,9 @@ class PlainTextClient(Client):
         await super().aclose()
 
     def _remember(self, text: str) -> None:
-        """Remember a string without special tokens, because instructions and examples occur in every request.
+        """Remember a text without special tokens. Instructions and examples are the same in every request.
 
-        Long strings are not remembered, and the oldest ones are forgotten.
+        Long texts are not remembered, and the oldest ones are forgotten.
         """
         if len(text) <= _LONGEST_KNOWN:
             self._known[text] = None
@@ -68,7 +68,7 @@ class PlainTextClient(Client):
             self._known.popitem(last=False)
 
     async def _tokenize(self, messages: Sequence[Message], text: str, *, special: bool = False) -> list[int]:
-        """Tokenize a string. Special tokens are plain text unless `special` is set.
+        """Tokenize text. Special tokens are treated as plain text unless `special` is set.
 
         `messages` are masked in errors.
         """
@@ -79,9 +79,9 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Tokenize a chat. Only the template's own special tokens are special.
+        """Tokenize a chat. Only the template's own special tokens are treated as special.
 
-        `wire` is the encoded form of `messages`. Of `fields`, only `tools` matters.
+        `wire` is the encoded form of `messages`. Only `tools` is used from `fields`.
         """
         marks: dict[str, str] = {}
         marked = [_with_marks(message, marks) for message in wire]
@@ -100,14 +100,14 @@ class PlainTextClient(Client):
         return tokens
 
     async def _tokenize_start(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens that begin each prompt."""
+        """Return the tokens at the start of every prompt."""
         reply = await self._tokenizer.post(messages, [], content="", add_special=True)
         tokens: list[int] = reply["tokens"]
         return tokens
 
 
 def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the strings in chat messages: contents, and names and arguments of tool calls."""
+    """Yield the text in chat messages: contents, and names and arguments of tool calls."""
     for message in wire:
         if isinstance(message.get("content"), str):
             yield message["content"]
@@ -116,9 +116,9 @@ def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
-    """Return a message with placeholders for its text. They are added to `marks` with the text.
+    """Replace the text in a message by placeholders, and add each placeholder with its text to `marks`.
 
-    Whitespace around the text stays. Tool calls become part of the text.
+    Whitespace around the text is kept. Tool calls become part of the text.
     """
 
     def mark_of(text: str) -> str:
@@ -138,9 +138,9 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the fields of a chat request to those of a completion.
+    """Convert the fields of a chat request to those of a completion request.
 
-    Tools are left out, and a response format becomes `json_schema`.
+    Tools are dropped, and a response format becomes `json_schema`.
     """
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")

@@ -31,9 +31,9 @@ _MANY: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED: Final = ("properties", "$defs", "definitions", "patternProperties")
 _SETTLED: Final = ("const", "enum", "pattern", "format", "maxLength")
 MAX_TOKENS: Final = 1024
-"""The default of `max_tokens`. Small models do not always end a reply."""
+"""The default for `max_tokens`, which is needed because small models do not always end their replies."""
 NO_SERVER: Final = Address("http://127.0.0.1:9", "none")
-"""The address for a client that opens no connection."""
+"""The address for clients that open no connections."""
 
 P = TypeVar("P", bound=Port)
 P_co = TypeVar("P_co", bound=Port, covariant=True)
@@ -43,8 +43,9 @@ logger = logging.getLogger("karenina")
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
     """Return a copy of `schema` in which every array has `maxItems` and every string has `maxLength`.
 
-    The defaults are `max_items` and `max_length`, but never below `minItems` or `minLength`. Strings with `enum`,
-    `const`, `pattern` or `format` get no limit. Anything but schemas, such as descriptions, is not changed.
+    The limits default to `max_items` and `max_length`, but never to less than `minItems` or `minLength`. Strings with
+    `enum`, `const`, `pattern` or `format` get no limit. Anything that is not a schema, such as a description, is
+    unchanged.
     """
     limited = dict(schema)
     for key in _ONE:
@@ -73,7 +74,7 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
 
 
 def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the types in a schema, if it has any."""
+    """Return the types in a schema. There may be none."""
     kind = schema.get("type", ())
     return (kind,) if isinstance(kind, str) else tuple(kind)
 
@@ -82,7 +83,7 @@ def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
 class Speed:
     """Token counts and durations in milliseconds, summed over `calls`.
 
-    Cached prompt tokens do not count. Each call is timed on its own, so concurrent calls look slower than they are
+    Cached prompt tokens are not counted. Each call is timed separately, so concurrent calls look slower than they are
     together.
     """
 
@@ -94,7 +95,7 @@ class Speed:
 
     @property
     def read_per_second(self) -> float | None:
-        """Prompt tokens per second, or None if none were read."""
+        """Prompt tokens per second, or None if no tokens were read."""
         return 1000 * self.read_tokens / self.read_ms if self.read_ms > 0 else None
 
     @property
@@ -112,7 +113,7 @@ class Speed:
         )
 
     def __sub__(self, other: Speed) -> Speed:
-        """Return the speed of the calls since `other`, an earlier value."""
+        """Return the speed of the calls made since the earlier value `other`."""
         return Speed(
             self.calls - other.calls,
             self.read_tokens - other.read_tokens,
@@ -130,7 +131,7 @@ class Speed:
 
 
 def speed_of(reply: Mapping[str, Any]) -> Speed:
-    """Return the speed of one call, from `timings` in llama.cpp's reply. Without them, there are no tokens."""
+    """Return the speed of one call, from `timings` in llama.cpp's reply. Without them, token counts are 0."""
     timings = reply.get("timings")
     if not isinstance(timings, Mapping):
         return Speed(calls=1)
@@ -143,12 +144,11 @@ def speed_of(reply: Mapping[str, Any]) -> Speed:
 
 
 def _rate(value: float | None) -> str:
-    """Return a rate with three significant digits, or a dash for None."""
     return "-" if value is None else f"{value:.3g}"
 
 
 class ClientFactory(Protocol[P_co]):
-    """A function that creates a model's client port.
+    """A function that creates a client port for a model.
 
     `watch` is called with each reply from the server, and `client` creates the HTTP client.
     """
@@ -158,11 +158,11 @@ class ClientFactory(Protocol[P_co]):
 
 
 class ServerClient(Generic[P]):
-    """A model's server, shared with other ports, and the client ports that call it.
+    """A model's server, which other ports may share, and the client ports that call it.
 
-    The first call starts the server. If it dies, it is started again at another URL with a new client. If replies are
-    sampled, each replicate has its own seed and client, because the same seed would give the same answer. `speed`
-    covers all replies and is logged at the end. If there is a file of recorded replies, no server is used.
+    The first call starts the server. If the server dies, it is started again at another URL with a new client. If
+    replies are sampled, each replicate has its own seed and client, because the same seed would give the same answer.
+    `speed` covers all replies and is logged at the end. If the model has a file of recorded replies, no server is used.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
@@ -186,7 +186,7 @@ class ServerClient(Generic[P]):
     async def port(self, info: CallInfo) -> P:
         """Return the client for `info`, starting the server if necessary.
 
-        Raises a permanent `PortError` if it cannot start.
+        Raises a permanent `PortError` if the server cannot be started.
         """
         new_client: NewClient
         if isinstance(self._source, LlamaServer):
@@ -202,7 +202,10 @@ class ServerClient(Generic[P]):
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
-        """Close the clients and release the server, which stops after its last user. Logs the speed."""
+        """Close the clients, release the server, and log the speed.
+
+        The server stops when its last user releases it.
+        """
         if self._closed:
             return
         self._closed = True
@@ -218,7 +221,7 @@ class ServerClient(Generic[P]):
     def with_hint(self, error: PortError) -> PortError:
         """Add a hint about the context size to `error` if the server rejected the request.
 
-        It is usually too long.
+        Such a request is usually too long.
         """
         if error.status != 400:
             return error
@@ -232,11 +235,10 @@ class ServerClient(Generic[P]):
         )
 
     def _add_speed(self, reply: Mapping[str, Any]) -> None:
-        """Add the speed of one reply to the total."""
         self.speed += speed_of(reply)
 
     def _client_config(self, address: Address, seed: int) -> ModelConfig:
-        """Return the model's configuration for the server at `address` and a sampling seed."""
+        """Return the model's configuration for the server at `address` and the given sampling seed."""
         changed = {
             "endpoint_base_url": f"{address.url}/v1",
             "endpoint_api_key": SecretStr(address.key),
@@ -253,7 +255,7 @@ class ServerClient(Generic[P]):
 
 
 class LocalLLM:
-    """The LLM port of a local model."""
+    """The LLM port for local models."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._local: ServerClient[OpenAILLM] = ServerClient(model, OpenAILLM)
@@ -261,7 +263,7 @@ class LocalLLM:
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Send messages and return the reply. The first call waits until the model is loaded.
 
-        Raises `PortError` if the server cannot start or the call fails.
+        Raises `PortError` if the server cannot be started or the call fails.
         """
         port = await self._local.port(info)
         try:
@@ -280,9 +282,9 @@ class LocalLLM:
 
 
 class LocalParser:
-    """The parser port of a local model. The schema constrains decoding, so every complete reply fits.
+    """The parser port for local models. The schema constrains decoding, so every complete reply fits it.
 
-    A reply that was cut off (`finish_reason` "length") does not. Lists and strings without a limit get one (see
+    A reply that was cut off (`finish_reason` "length") may not fit. Lists and strings without a limit get one (see
     `LocalSettings`), and the default temperature is 0.
     """
 
@@ -295,9 +297,10 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Ask for a JSON object that fits `schema`, and return the reply. It only fails to fit if it was cut off.
+        """Request a JSON object that fits `schema`, and return the reply.
 
-        The first call waits until the model is loaded. Raises `PortError` if the server cannot start or the call fails.
+        The reply fits the schema unless it was cut off. The first call waits until the model is loaded. Raises
+        `PortError` if the server cannot be started or the call fails.
         """
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)

@@ -1,11 +1,11 @@
-"""Files with the evaluated starts of prompts, which llama.cpp saves from and restores into a slot.
+"""Files with the evaluated starts of prompts, which llama.cpp saves and restores per slot.
 
-The instructions and examples of a judge's prompt are the same for all items. llama.cpp evaluates them once, saves the
-state of the slot, and restores it for later calls, also in later runs and other processes.
+The instructions and examples in a judge's prompt are the same for all items. llama.cpp evaluates them once, saves the
+state of the slot, and restores it for later calls, including those of later runs and other processes.
 
 llama.cpp crashes if it restores a file that was cut off, so each file ends with a digest.
 
-A restored state and one that was just evaluated are the same, bit by bit, because every call is evaluated in the same
+A restored state is identical, bit for bit, to one that was just evaluated, because every call is evaluated in the same
 two batches: the start of its prompt, and the rest.
 """
 
@@ -33,7 +33,7 @@ logger = logging.getLogger("karenina")
 SUFFIX: Final = ".slot"
 UNFINISHED: Final = ".unfinished"
 ABANDONED_SECONDS: Final = 3600.0
-"""After this time, an unfinished file belongs to a process that was killed."""
+"""The age in seconds from which an unfinished file is considered abandoned by a killed process."""
 _CACHE_TYPE: Final = "f16"  # llama.cpp's default
 _SAMPLED_BYTES = _READ_BYTES = 2**20
 _TIMEOUT: Final = 60.0
@@ -43,17 +43,18 @@ _WARNED: Final[set[str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The URL of a slot of a server on the loopback interface, and the server's API key."""
+    """The URL of a server's slot on the loopback interface, and the server's API key."""
 
     url: str
     key: str
 
 
 class PromptCache:
-    """The saved slots of one model with one context size.
+    """The saved slots for one model with one context size.
 
-    `megabytes` limits the user's folder of saved slots, which all models share. Those used least recently are deleted.
-    If it is 0, or the folder is not safe, slots are saved in a temporary folder as long as the server runs.
+    `megabytes` limits the size of the user's folder of saved slots, which all models share. The least recently used
+    slots are deleted. If the limit is 0 or the folder is not safe, slots are saved in a temporary folder while the
+    server runs.
     """
 
     def __init__(self, model: Path, context: int, megabytes: int) -> None:
@@ -66,7 +67,7 @@ class PromptCache:
         self._checked: dict[str, tuple[int, int, int]] = {}
 
     def open(self) -> Path:
-        """Return the folder for saved slots, creating it if necessary. Raises `OSError` if this fails."""
+        """Return the folder for saved slots, creating it if necessary. Raises `OSError` if it cannot be created."""
         if self._folder is None:
             self._identity = f"{_fingerprint(self._model)}\n{version('xllamacpp')}\n{self._context}\n{_CACHE_TYPE}"
             self._folder = self._own_folder() if self._most_bytes else None
@@ -97,9 +98,9 @@ class PromptCache:
         return True
 
     def _check(self, file: Path) -> None:
-        """Check a file's digest, unless this has been done, and mark the file as used now.
+        """Check a file's digest, unless it has been checked before, and mark the file as recently used.
 
-        Raises `ValueError` if it is damaged, and `OSError` if it cannot be read.
+        Raises `ValueError` if the file is damaged, and `OSError` if it cannot be read.
         """
         about = file.stat()
         if self._checked.get(file.name) == (about.st_ino, about.st_size, about.st_mtime_ns):
@@ -116,7 +117,7 @@ class PromptCache:
         self._checked[file.name] = about.st_ino, about.st_size, about.st_mtime_ns
 
     def save(self, slot: Slot, prompt: str) -> None:
-        """Save the state of a slot after `prompt`. If this fails, one warning is logged."""
+        """Save a slot's state after `prompt`. If this fails, a warning is logged once."""
         file = self.open() / self._name(prompt)
         unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(8)}{UNFINISHED}")
         try:
@@ -138,7 +139,7 @@ class PromptCache:
             )
 
     def _own_folder(self) -> Path | None:
-        """Return the user's folder for saved slots, or None, with a warning, if it is not safe."""
+        """Return the user's folder for saved slots. If it is not safe, log a warning and return None."""
         try:
             folder = state_folder() / "prompts"
             make_own_folder(folder)
@@ -149,13 +150,14 @@ class PromptCache:
             return None
 
     def _name(self, prompt: str) -> str:
-        """Return the name of the file for the state after `prompt`."""
+        """Return the name of the file with the state after `prompt`."""
         return sha256(f"{self._identity}\n{prompt}".encode("utf-8", "surrogatepass")).hexdigest() + SUFFIX
 
     def _delete_oldest(self, newest: Path) -> None:
-        """Delete the files used least recently, except `newest`, until the folder is small enough.
+        """Delete the least recently used files until the folder is below its size limit, but keep `newest`.
 
-        Unfinished files of killed processes are deleted too. Raises `OSError` if a file cannot be deleted.
+        Also deletes temporary files left behind by processes that were killed. Raises `OSError` if a file cannot be
+        deleted.
         """
         files = []
         for file in newest.parent.iterdir():
@@ -175,7 +177,7 @@ class PromptCache:
 
 
 def _warn(problem: str) -> None:
-    """Log a warning, once per process."""
+    """Log a warning once per process."""
     if problem not in _WARNED:
         _WARNED.add(problem)
         logger.warning("%s", problem)
@@ -184,7 +186,7 @@ def _warn(problem: str) -> None:
 def _fingerprint(model: Path) -> str:
     """Return a string that identifies a model file: path, size, time, and a digest of its start and end.
 
-    Digesting all of it would take longer than loading it. Raises `OSError` if it cannot be read.
+    Hashing the whole file would take longer than loading it. Raises `OSError` if the file cannot be read.
     """
     about = model.stat()
     with model.open("rb") as file:
@@ -195,9 +197,9 @@ def _fingerprint(model: Path) -> str:
 
 
 def _post(slot: Slot, action: str, name: str) -> dict[str, Any]:
-    """Let llama.cpp save or restore a slot, and return its reply.
+    """Make llama.cpp save or restore a slot, and return its reply.
 
-    Raises `ValueError` if it reports an error, and `OSError` if it cannot be reached.
+    Raises `ValueError` if llama.cpp reports an error, and `OSError` if it cannot be reached.
     """
     request = urllib.request.Request(  # noqa: S310 - a server on the loopback interface
         f"{slot.url}?action={action}",

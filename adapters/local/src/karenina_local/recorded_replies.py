@@ -1,4 +1,4 @@
-"""Replies that a server sent earlier, from a file."""
+"""Recorded server replies from a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def digest_request(wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> str:
-    """Return the key of a request in a file of replies: a digest of its messages and fields."""
+    """Return the key of a request in a file of replies, which is a digest of its messages and fields."""
     text = json.dumps([wire, fields], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:32]
 
@@ -30,7 +30,7 @@ def digest_request(wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any])
 def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
     """Load the replies in a file, by the digests of their requests.
 
-    Raises `AdapterConfigError` if it cannot be read.
+    Raises `AdapterConfigError` if the file cannot be read.
     """
     try:
         replies: dict[str, Mapping[str, Any]] = json.loads(file.read_text("utf-8"))["replies"]
@@ -40,7 +40,7 @@ def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 class RecordedClient(Client):
-    """A client that returns recorded replies and opens no connection."""
+    """A client that returns recorded replies and opens no connections."""
 
     def __init__(self, model: ModelConfig, file: Path, *, watch: Watch | None = None) -> None:
         super().__init__(model, watch=watch)

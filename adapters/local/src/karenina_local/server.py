@@ -1,4 +1,4 @@
-"""A llama.cpp child process, which is started on first use, shared between ports, and always stopped."""
+"""A llama.cpp child process that is started on first use, shared between ports, and always stopped."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MOST_STARTS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The settings of a server: the model's file, and how to serve it.
+    """A server's settings: the model's file, and how to serve it.
 
     `context` is the number of tokens per slot, `start_timeout` the time limit for loading in seconds, and
-    `prompt_cache` the size of the prompt cache in megabytes. If `threads` is None, llama.cpp chooses.
+    `prompt_cache` the size of the prompt cache in megabytes. If `threads` is None, llama.cpp chooses the number.
     """
 
     model: Path
@@ -52,7 +52,7 @@ class LlamaServer:
     """A llama.cpp server in a child process.
 
     Methods are thread-safe. `address` blocks while the model is loading. If the server dies, it is started again on the
-    next use, up to `MOST_STARTS` times in all. If it fails to start, it is not tried again.
+    next use, up to `MOST_STARTS` times in total. If it fails to start, it is not started again.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -70,7 +70,7 @@ class LlamaServer:
 
     @property
     def pid(self) -> int | None:
-        """The child's process ID, or None if the child is not running."""
+        """The child's process id, or None if the child is not running."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
@@ -81,7 +81,7 @@ class LlamaServer:
     def address(self) -> Address:
         """Return the address, starting the server if necessary. Blocks until the model is loaded.
 
-        Raises a permanent `PortError` if it cannot be started.
+        Raises a permanent `PortError` if the server cannot be started.
         """
         with self._starting:
             running = self.address_if_running()
@@ -94,7 +94,7 @@ class LlamaServer:
             return self._address
 
     def close(self) -> None:
-        """Stop the child process, even while it is loading, and wait for it. The server cannot be used again."""
+        """Stop the child process, even while it is loading, and wait for it. The server cannot be used afterwards."""
         with self._state:
             self._closed = True
             process = self._process
@@ -110,7 +110,7 @@ class LlamaServer:
             self.prompts.close()
 
     def _start(self) -> None:
-        """Start the child and wait until the model is loaded. If this fails, sets `_failure`."""
+        """Start the child and wait until the model is loaded. Sets `_failure` if this fails."""
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (
@@ -148,12 +148,12 @@ class LlamaServer:
         self._failure = self._describe_failure(late)
 
     def _launch_settings(self, key: str, slot_folder: Path) -> dict[str, object]:
-        """Return the settings that the child reads from its input."""
+        """Return the settings that are sent to the child."""
         settings = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
         return {**settings, "alias": self.settings.model.stem, "slot_folder": f"{slot_folder}{os.sep}"}
 
     def _spawn(self) -> subprocess.Popen[str]:
-        """Start the child process. Its error output goes to a temporary file."""
+        """Start the child process, and redirect its error output to a temporary file."""
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
@@ -171,7 +171,7 @@ class LlamaServer:
         )
 
     def _log_tail(self) -> str:
-        """Return the last 2000 bytes of the child's error output. It must have ended."""
+        """Return the last 2000 bytes of the child's error output. The child must have ended."""
         if self._log is None:
             return "(nothing)"
         size = self._log.seek(0, os.SEEK_END)  # the child, which shares this file position, has ended
@@ -196,7 +196,7 @@ class LlamaServer:
 
 
 def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) -> None:
-    """Send the settings to the child. If it has ended, this shows when its reply is read."""
+    """Send the settings to the child. If the child has ended, reading its reply will show that."""
     if process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(settings) + "\n")
@@ -204,7 +204,7 @@ def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) 
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Close the child's input, which makes it exit. After 3 seconds, it is killed."""
+    """Close the child's input, which makes it exit. After 3 seconds, the child is killed."""
     if process.stdin is not None:
         with suppress(OSError, ValueError):
             process.stdin.close()
@@ -216,32 +216,32 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _close_output(process: subprocess.Popen[str]) -> None:
-    """Close the child's output. The caller holds the start lock, so no other thread is reading it."""
+    """Close the child's output. The caller must hold the start lock, so that no other thread is reading it."""
     if process.stdout is not None:
         process.stdout.close()
 
 
 class ServerPool:
-    """The servers of this process, one for each `ServerSettings`, as long as they are in use."""
+    """This process's servers that are in use, one for each `ServerSettings`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[ServerSettings, tuple[LlamaServer, int]] = {}
 
     def acquire(self, settings: ServerSettings) -> LlamaServer:
-        """Return the server for `settings`, without starting it. Call `release` when you are done."""
+        """Return the server for `settings` without starting it. Call `release` when you no longer need it."""
         with self._lock:
             server, holders = self._held.get(settings) or (LlamaServer(settings), 0)
             self._held[settings] = (server, holders + 1)
             return server
 
     def held(self) -> list[tuple[LlamaServer, int]]:
-        """Return the servers in use, each with its number of users."""
+        """Return the servers in use with their numbers of users."""
         with self._lock:
             return list(self._held.values())
 
     def release(self, server: LlamaServer) -> None:
-        """Release a server. The last release closes it and waits until its process has ended."""
+        """Release a server. The last release closes the server and waits until its process has ended."""
         with self._lock:
             held, holders = self._held.get(server.settings, (server, 0))
             if held is server and holders > 1:

@@ -2,7 +2,7 @@
 
 Run it as `python -m karenina_local.server_main`. The first line of input is a JSON object with the settings. When the
 model is loaded, the server's URL is written to standard output. The process then waits until its input ends, which
-happens when the parent closes it or dies. Messages from llama.cpp go to standard error.
+happens when the parent closes it or dies. llama.cpp's messages go to standard error.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _start_server(settings: dict[str, Any]) -> Any:
 
 
 def _wait_until_loaded(address: str) -> None:
-    """Wait until the server's health check succeeds. The parent has a time limit.
+    """Wait until the server's health check succeeds. There is no time limit, because the parent has one.
 
-    Raises `HTTPError` for a status other than 503.
+    Raises `HTTPError` for any error status except 503.
     """
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:

@@ -1,4 +1,4 @@
-"""The fields of `ModelConfig.extra` for a local model."""
+"""The fields of `ModelConfig.extra` for local models."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class LocalSettings(StrictSettings):
-    """Settings of llama.cpp, and limits on a judge's constrained reply.
+    """Settings for llama.cpp, and limits for a judge's constrained replies.
 
-    `maxItems` and `maxLength` in a schema are never changed. `max_list_items` and `max_string_length` are for lists and
-    strings without a limit, which a small model would continue until max_tokens.
+    `maxItems` and `maxLength` in a schema are never changed. `max_list_items` and `max_string_length` apply to lists
+    and strings without a limit, which a small model would otherwise continue until `max_tokens`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -57,5 +57,5 @@ class LocalSettings(StrictSettings):
 
 
 def settings_of(model: ModelConfig) -> LocalSettings:
-    """Return the settings in `model.extra`. Raises `AdapterConfigError` with all that are invalid."""
+    """Return the settings in `model.extra`. Raises `AdapterConfigError` with all invalid settings."""
     return extra_of(model, LocalSettings)

@@ -1,4 +1,4 @@
-"""The client of a local model, which evaluates each prompt in two steps: its constant start, then the rest."""
+"""A client for local models that evaluates each prompt in two steps: its constant start, then the rest."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LEAST_CHARACTERS: Final = 400
-"""Shorter starts are evaluated faster than they are restored from a file."""
+"""The number of characters below which a start is evaluated faster than it is restored from a file."""
 
 
 class SlotClient(PlainTextClient):
     """A client that waits for a free slot, and always evaluates the same prompt in the same batches.
 
-    llama.cpp would otherwise continue from whatever a slot's previous prompt has in common with the next. How a prompt
-    is split into batches changes the last bits of its evaluation and, rarely, the reply, even at temperature 0. Replies
-    would then depend on earlier calls.
+    Otherwise, llama.cpp would reuse the start that a slot's previous prompt shares with the next one. The way in which
+    a prompt is split into batches changes the last bits of its evaluation and, rarely, the reply, even at temperature
+    0. Replies would then depend on earlier calls.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class SlotClient(PlainTextClient):
             return await super().post(messages, wire, id_slot=slot, cache_prompt=False, **fields)
 
     async def _load_start(self, slot: int, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> None:
-        """Put a slot in the state after constant messages, by restoring it or by evaluating and saving it.
+        """Put a slot into the state after the constant messages, by restoring it or by evaluating and saving it.
 
         Raises `PortError` if a request fails.
         """
@@ -78,7 +78,7 @@ class SlotClient(PlainTextClient):
 
 
 async def _to_its_end(call: Callable[[Slot, str], T], slot: Slot, start: str) -> T:
-    """Return the result of a call in a thread. If cancelled, wait for the call, which uses the slot."""
+    """Run a call in a thread and return its result. If cancelled, wait for the call, because it uses the slot."""
     task = asyncio.ensure_future(asyncio.to_thread(call, slot, start))
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The queue of calls for the slots of one server."""
+"""The queue of calls that wait for a server's slots."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class SlotQueue:
-    """The free slots of a server, given to calls in the order in which they ask.
+    """A server's free slots, which are given to calls in the order in which they ask.
 
-    Several event loops can use it at once. A call that waits here has not been sent, so its time limit has not started.
+    Several event loops can use the queue at once. A waiting call has not been sent, so its time limit has not started.
     """
 
     def __init__(self, slots: int) -> None:
@@ -26,7 +26,7 @@ class SlotQueue:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[int]:
-        """Wait for a slot and yield its number. It is free again at the end of the block."""
+        """Wait for a slot and yield its number. The slot is free again at the end of the block."""
         slot = await self._take()
         try:
             yield slot
@@ -48,7 +48,7 @@ class SlotQueue:
             raise
 
     def _give_back(self, slot: int) -> None:
-        """Give a slot to the call that has waited longest, or free it if there is none."""
+        """Give a slot to the call that has waited longest, or free it if no call is waiting."""
         with self._lock:
             while self._waiting:
                 turn = self._waiting.popleft()

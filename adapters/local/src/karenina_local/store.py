@@ -16,7 +16,7 @@ GGUF_MAGIC: Final = b"GGUF"
 def models_folder() -> Path:
     """Return the models folder, which may not exist.
 
-    This is `KARENINA_MODELS`, or a folder in the user's cache.
+    It is set by `KARENINA_MODELS`, and defaults to a folder in the user's cache.
     """
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
@@ -33,10 +33,10 @@ def path_of(model: CatalogueModel) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """Whether a catalogue model is on this machine.
+    """A catalogue model's state on this machine.
 
-    `size_here` is the size of its file in bytes, or None if there is none. If it is not that in the catalogue, the
-    model is not installed.
+    `size_here` is the size of the model's file in bytes, or None if there is no file. If it differs from the size in
+    the catalogue, the model is not installed.
     """
 
     model: CatalogueModel
@@ -67,7 +67,7 @@ def list_models() -> list[ModelState]:
 def remove(name: str) -> bool:
     """Delete a catalogue model's file, and return whether it existed.
 
-    Models that are named by path are never deleted. Raises `UnknownModel` for a name that is not in the catalogue, and
+    Files outside the catalogue are never deleted. Raises `UnknownModel` for a name that is not in the catalogue, and
     `OSError` if the file cannot be deleted.
     """
     path = path_of(model_named(name))
@@ -82,12 +82,12 @@ def is_catalogued(name: str) -> bool:
 
 
 def find_model(name_or_path: str) -> Path:
-    """Return the file of a model, by catalogue name or by the path of a GGUF file.
+    """Return a model's file, given a catalogue name or the path of a GGUF file.
 
-    If a file has the name of a catalogue model, write `./name` for the file. For a catalogue model, only the size is
-    checked, because the digest was checked after the download; for other files, the first four bytes are. Raises
+    If a file has the same name as a catalogue model, use `./name` for the file. A catalogue model's digest was checked
+    after the download, so only its size is checked here. For other files, the first four bytes are checked. Raises
     `UnknownModel` if the name is neither, and `ModelMissing` if the file is missing or unusable. For a catalogue model,
-    the message says how to get it.
+    the message contains the command that downloads it.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -105,7 +105,7 @@ def find_model(name_or_path: str) -> Path:
 
 
 def _find_installed(model: CatalogueModel) -> Path:
-    """Return the file of a catalogue model. Raises `ModelMissing` with the command that downloads it."""
+    """Return a catalogue model's file. Raises `ModelMissing` with the command that downloads it."""
     state = state_of(model)
     if state.installed:
         return state.path
@@ -121,7 +121,7 @@ def _find_installed(model: CatalogueModel) -> Path:
 
 
 def _check_gguf(path: Path) -> Path:
-    """Return `path` if it starts like a GGUF file. Raises `ModelMissing` otherwise."""
+    """Return `path`. Raises `ModelMissing` if the file does not start like a GGUF file."""
     try:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))

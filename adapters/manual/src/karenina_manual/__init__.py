@@ -18,30 +18,29 @@ __all__ = ["ManualExtra", "plugin"]
 
 
 def _llm(model: ModelConfig) -> LLMPort:
-    """Return the LLM port. As in all functions here, its module is imported on first use."""
+    """Return the LLM port. Like the functions below, this imports the module on first use."""
     from karenina_manual.ports import RecordedLLM
 
     return RecordedLLM(model)
 
 
 def _agent(model: ModelConfig) -> AgentPort:
-    """Return the agent port."""
     from karenina_manual.ports import RecordedAgent
 
     return RecordedAgent(model)
 
 
 def _check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` if the model has no recordings or they are invalid."""
+    """Raise `AdapterConfigError` if the model has no recordings or a recording is invalid."""
     from karenina_manual.recordings import recordings_of
 
     recordings_of(model).check()
 
 
 def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-    """Return messages about questions in `asked` without recordings, and recordings without questions.
+    """Return messages about questions in `asked` without recordings, and about recordings without questions.
 
-    Recordings of `others`, which are not part of the run, are fine.
+    `others` are questions that are not part of the run. Recordings for them are not reported.
     """
     from karenina_manual.recordings import recordings_of
 
@@ -85,10 +84,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The adapter of this distribution."""
+    """The plugin with the `manual` adapter."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the `manual` interface."""
+        """Return the adapter for the `manual` interface."""
         return [SPEC]

@@ -33,8 +33,8 @@ class RecordedLLM:
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the recorded answer to the question in `info`. `messages` are ignored.
 
-        It may be empty if a conversation stopped early, for example at a token limit. Raises a permanent `PortError` if
-        there is no recording, or if it is not an answer.
+        The answer may be empty if a conversation stopped early, for example at a token limit. Raises a permanent
+        `PortError` if there is no recording, or if it does not contain an answer.
         """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end = answer.said, (answer.finish_reason, answer.server_reason)
@@ -58,10 +58,10 @@ class RecordedAgent:
         self._recordings = recordings_of(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Return the recording for the question in `info`, from the first assistant message on.
+        """Return the recording for the question in `info`, starting with the first assistant message.
 
-        `messages` and limits are ignored. Raises a permanent `PortError` if there is no recording, or no assistant
-        message in it.
+        `messages` and limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no
+        assistant message.
         """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end, why = answer.said, answer.finish_reason, answer.server_reason
@@ -79,8 +79,8 @@ class RecordedAgent:
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Answer:
     """Return the recording for the question in `info`.
 
-    Raises a permanent `PortError` if there is none, or if the recorded reply failed. A reply cut off by a token limit
-    is fine.
+    Raises a permanent `PortError` if there is none, or if the recorded reply failed. A reply that a token limit cut off
+    is accepted.
     """
     answer = recordings.find(info)
     if answer.finish_reason == "failed":
@@ -89,7 +89,7 @@ def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> 
 
 
 def _no_answer_error(model: ModelConfig, info: CallInfo, why: str) -> PortError:
-    """Return the error for a recording that is not an answer. `why` says what is wrong."""
+    """Return the error for a recording that contains no answer. `why` is the reason."""
     return PortError(
         f"{model.display_string}: the recording for question {info.question_id!r} is not an answer: {why}",
         category=ErrorCategory.PERMANENT,

@@ -1,4 +1,4 @@
-"""Finding recordings by question id or text."""
+"""Lookup of recordings by question id or text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CONVERSATIONS: Final = ("messages", "trace", "trace_messages")
 _BESIDE_MESSAGES: Final = ("system", "attachments")
 _NAMED: Final = 3
 STOPPED: Final = ("length", "content_filter", "failed")
-"""The finish reasons with which a recorded reply may be empty."""
+"""The finish reasons for which a recorded reply may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording, with its place, replicate and model.
+    """A recording, with its location, replicate and model.
 
-    Without a `replicate`, it is for all replicates. If `line` is set, it is in that line of the file `source`; strings
-    for all places would take too much memory.
+    If `replicate` is None, it is for all replicates. If `line` is set, the recording is in that line of the file
+    `source`. The location is not stored as one string, because that would take too much memory.
     """
 
     value: Any
@@ -71,11 +71,11 @@ class Recording:
 
 
 class RecordingMissing(LookupError):
-    """Raised if a question has no recording. The message says what was searched for and what there is."""
+    """Raised if a question has no recording. The message states what was searched for and what exists."""
 
 
 class EmptyRecording(RecordingMissing):
-    """Raised if a question's recording, at `place`, has neither text nor a tool call."""
+    """Raised if a question's recording contains neither text nor a tool call. `place` is its location."""
 
     def __init__(self, sought: str, place: str) -> None:
         super().__init__(f"the recorded answer for {sought} is empty ({place})")
@@ -84,11 +84,11 @@ class EmptyRecording(RecordingMissing):
 
 @dataclass(slots=True)
 class Mismatches:
-    """How the questions of a run and the recordings differ.
+    """The differences between a run's questions and the recordings.
 
     `questions` is the number of questions. `missing` and `empty` are those whose recording is missing or empty, and
-    `unused` are recordings without a question. `later` counts recordings of replicates that the run does not have, of
-    which `last` is the last.
+    `unused` are recordings without a question. `later` counts recordings of replicates beyond those of the run, and
+    `last` is the highest of these replicates.
     """
 
     questions: int = 0
@@ -101,7 +101,7 @@ class Mismatches:
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording and recordings without a question.
 
-        There is none about `later`.
+        There is no message about `later`.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
@@ -115,7 +115,7 @@ class Mismatches:
 
 
 class RecordingIndex:
-    """All recordings of one source. Messages call it `name`."""
+    """All recordings from one source. `name` is the source's name in messages."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -165,7 +165,7 @@ class RecordingIndex:
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, source: str, row: Any, extra: ManualExtra, line: int | None = None) -> None:
-        """Add a row, unless it names a model other than `extra.model`. `source` and `line` are its place.
+        """Add a row, unless it names a model other than `extra.model`. `source` and `line` are its location.
 
         The models in all rows are added to `models`. Raises `AdapterConfigError` if the row has no question or
         recording, or if `add` rejects it.
@@ -216,9 +216,10 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Compare the recordings with the questions of a run, where replicates of a question are consecutive.
+        """Compare the recordings with a run's questions, in which a question's replicates are consecutive.
 
-        `asked` are the questions of the run. Recordings of `others`, which are not part of it, are fine.
+        `asked` are the run's questions. `others` are questions that are not part of the run; recordings for them are
+        accepted.
         """
         found = Mismatches()
         used: tuple[set[str], set[str]] = set(), set()
@@ -249,7 +250,7 @@ class RecordingIndex:
         return found
 
     def _mark_used(self, question_id: str, text: str, used: tuple[set[str], set[str]]) -> None:
-        """Add the names of a question to the ids and texts in `used`."""
+        """Add a question's id and text to `used`, which contains a set of ids and a set of texts."""
         ids, texts = used
         ids.add(compose(question_id))
         if self._has_digests:
@@ -272,20 +273,20 @@ class RecordingIndex:
         return [self._describe(*entry) for entry in unused.values()]
 
     def _describe(self, name: str, recorded: Recording) -> str:
-        """Return the name of a recording, up to 80 characters, with its line or entry if it has one."""
+        """Return a recording's name, cut to 80 characters, with its line or entry if it has one."""
         place = recorded.place.removeprefix(f"{self.name}, ")
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Find the recording for a question, by id, by text, then by digest of the text.
+        """Find a question's recording, first by id, then by text, then by the text's digest.
 
-        One for this replicate takes precedence over one for all. Raises `RecordingMissing` if there is none, if it is
-        null or empty, or if there are different ones for the same text.
+        A recording for this replicate takes precedence over one for all replicates. Raises `RecordingMissing` if there
+        is no recording, or if there are different ones for the same text. An empty or null recording counts as missing.
         """
         return _to_answer(self._find_value(question_id, text, replicate))
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
-        """Return the recordings for a question, and whether they were found by its text."""
+        """Return a question's recordings, and whether they were found by its text."""
         recordings = self._by_id.get(compose(question_id)) if question_id else None
         if recordings is not None:
             return recordings, False
@@ -295,9 +296,9 @@ class RecordingIndex:
         return self._by_id.get(digest_of(text), ()), False
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
-        """Return the value of the recording for a question. Raises `RecordingMissing` like `find`.
+        """Return the value of a question's recording. Raises `RecordingMissing` like `find`.
 
-        One for this replicate takes precedence over one for all.
+        A recording for this replicate takes precedence over one for all replicates.
         """
         recordings, by_text = self._recordings_of(question_id, text)
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
@@ -335,16 +336,16 @@ class RecordingIndex:
 
 
 def _replicates_of(recorded: Recording) -> Iterable[int]:
-    """Return the replicates of a recording. There are none if it is for all."""
+    """Return a recording's replicates. The result is empty if the recording is for all replicates."""
     if isinstance(recorded.value, Mapping) and "replicates" in recorded.value:
         return range(1, len(recorded.value["replicates"]) + 1)
     return () if recorded.replicate is None else (recorded.replicate,)
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
-    """Return the value for one replicate. A value without `replicates` is for all.
+    """Return the value for one replicate. A value without `replicates` is for all replicates.
 
-    Raises `RecordingMissing` if there are not enough.
+    Raises `RecordingMissing` if there are too few replicates.
     """
     value = recorded.value
     if isinstance(value, Mapping) and "replicates" in value:
@@ -359,7 +360,7 @@ def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
 
 
 def _check_shape(recorded: Recording) -> None:
-    """Raise `AdapterConfigError` if a recording, or one of its replicates, is neither None, text nor a conversation."""
+    """Raise `AdapterConfigError` unless a recording, or each of its replicates, is None, text or a conversation."""
     value = recorded.value
     several = [value]
     if isinstance(value, Mapping) and "replicates" in value:
@@ -391,7 +392,7 @@ def _to_answer(value: Any) -> Answer:
 
 
 def _is_empty(value: Any) -> bool:
-    """Return whether a recording is blank text, or a conversation without text or calls of the assistant.
+    """Return whether a recording is blank text, or a conversation in which the assistant wrote and called nothing.
 
     A reply that was stopped early is not empty, and is treated like one from a live model.
     """
@@ -405,7 +406,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def digest_of(text: str) -> str:
-    """Return the MD5 hex digest of a question's text, which is the reference project's key of recordings."""
+    """Return the MD5 hex digest of a question's text, which the reference project uses as the key of recordings."""
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
@@ -415,10 +416,10 @@ def is_digest(key: str) -> bool:
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Parse a string with a conversation (JSON or messages). Anything else is unchanged.
+    """Parse a string that contains a conversation (JSON or messages). Any other value is unchanged.
 
     Items of `replicates` are parsed one by one. If `delimited` is False, nothing is parsed. If it is None, a string
-    that could be a conversation or an answer raises `AdapterConfigError`, which names `place`.
+    that could be either a conversation or an answer raises `AdapterConfigError`, whose message contains `place`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
@@ -447,11 +448,11 @@ def parse_headings(value: Any) -> Any:
 
 
 def _list_some(names: Sequence[str]) -> str:
-    """Return the first three names, and the number of others."""
+    """Return the first three names, and the number of further ones."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _shorten(text: str) -> str:
-    """Return a string in quotation marks, cut to 80 characters."""
+    """Return text in quotation marks, cut to 80 characters."""
     return repr(text if len(text) <= 80 else text[:80] + "…")

@@ -36,13 +36,16 @@ logger = logging.getLogger("karenina")
 
 @dataclass
 class Recordings:
-    """The recorded answers of one model. A file is read once, when it is first needed."""
+    """One model's recorded answers. A file is read once, on first use."""
 
     model: ModelConfig
     _read: RecordingIndex | None = field(default=None, init=False, repr=False)
 
     def check(self) -> None:
-        """Read all recordings. Raises `AdapterConfigError`, saying where, if there are none or one is invalid."""
+        """Read all recordings.
+
+        Raises `AdapterConfigError` if there are none or one is invalid. The message states its location.
+        """
         index = self._index()
         if index.count == 0:
             model, there = extra_of(self.model).model, ", ".join(sorted(index.models))
@@ -52,7 +55,7 @@ class Recordings:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return the messages of `RecordingIndex.compare`, with the name of the source.
 
-        Logs a warning if there are recordings of more replicates than the run has.
+        Logs a warning if there are recordings for more replicates than the run has.
         """
         index = self._index()
         found = index.compare(asked, others)
@@ -71,7 +74,7 @@ class Recordings:
     def find(self, info: CallInfo) -> Answer:
         """Return the recorded text or conversation for the question in `info`.
 
-        Raises a permanent `PortError` if it is missing, invalid or empty.
+        Raises a permanent `PortError` if the recording is missing, invalid or empty.
         """
         traces = self.model.manual_traces
         if isinstance(traces, dict):
@@ -86,7 +89,7 @@ class Recordings:
     def is_conversation(self, info: CallInfo) -> bool:
         """Return whether the recording for `info` is a conversation. A single message without tool calls is an answer.
 
-        Returns False for a missing or invalid recording. The call will raise the error.
+        Returns False for a missing or invalid recording, for which the call raises an error later.
         """
         try:
             answer = self.find(info).said
@@ -111,7 +114,7 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
-        """Return the answer in a mapping for the question's id, text or digest.
+        """Return the answer in a mapping, by the question's id, text or digest.
 
         Raises `PortError` if there is none.
         """
@@ -138,15 +141,15 @@ class Recordings:
 
 
 def recordings_of(model: ModelConfig) -> Recordings:
-    """Return the recordings of `model`, which are not read yet."""
+    """Return the recordings for `model`, without reading them."""
     return Recordings(model)
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Read the recordings in a file. They are cached until it changes.
+    """Read the recordings in a file. They are cached until the file changes.
 
-    With `folder`, links out of it are not followed. Raises `AdapterConfigError` if the file cannot be read or a
-    recording is invalid.
+    With `folder`, links to files outside it are not followed. Raises `AdapterConfigError` if the file cannot be read or
+    a recording is invalid.
     """
     try:
         about = path.stat()
@@ -159,7 +162,7 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
-    """Read the recordings in a file. `_changed` and `_size` tell versions of it apart in the cache.
+    """Read the recordings in a file. `_changed` and `_size` distinguish versions of the file in the cache.
 
     Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
     """

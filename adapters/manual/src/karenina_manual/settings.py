@@ -1,4 +1,4 @@
-"""Settings of the `manual` interface."""
+"""Settings for the `manual` interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ManualExtra(StrictSettings, defer_build=True):
-    """`ModelConfig.extra` for `manual`: which columns and rows of a file to use."""
+    """`ModelConfig.extra` for `manual`, which selects the columns and rows of a file."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
@@ -44,7 +44,7 @@ class ManualExtra(StrictSettings, defer_build=True):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The columns that may contain the question id, best first."""
+        """The columns that may contain the question id, in order of preference."""
         return (self.id_field,) if self.id_field else ("question_id", "id")
 
     @property
@@ -54,12 +54,12 @@ class ManualExtra(StrictSettings, defer_build=True):
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """The columns that may contain the recording, best first."""
+        """The columns that may contain the recording, in order of preference."""
         if self.response_field:
             return (self.response_field,)
         return ("response", "answer", "trace", "messages", "trace_messages", "exchanges", "text")
 
 
 def extra_of(model: ModelConfig) -> ManualExtra:
-    """Return the validated `extra` of a model. Raises `AdapterConfigError` if it is invalid."""
+    """Return a model's validated `extra`. Raises `AdapterConfigError` if it is invalid."""
     return adapter_settings.extra_of(model, ManualExtra)

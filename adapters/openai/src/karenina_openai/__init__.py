@@ -16,7 +16,7 @@ __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import the port classes. This is done here so that listing the adapter does not load an HTTP client."""
+    """Import the port classes. Importing them here allows listing the adapter without an HTTP client."""
     from karenina_openai.agent import OpenAIAgent
     from karenina_openai.parser import OpenAILLM, OpenAIParser
 
@@ -41,10 +41,10 @@ SPEC = AdapterSpec(
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The plugin of this distribution."""
+    """The plugin with the `openai` adapter."""
 
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Return the `openai` interface."""
+        """Return the adapter for the `openai` interface."""
         return [SPEC]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIAgent:
-    """The agent port. Each turn is its own request, and is retried without repeating earlier ones."""
+    """The agent port. Each turn is a separate request, and is retried without repeating earlier ones."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -27,9 +27,9 @@ class OpenAIAgent:
         self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop; see `run_tool_loop`.
+        """Run the tool loop (see `run_tool_loop`).
 
-        Raises `PortError` if this fails. Its `partial` is the trace so far.
+        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
         """
         return await run_tool_loop(ChatConversation(self._client, messages, self._first), options)
 
@@ -52,11 +52,11 @@ class ChatConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, as named in error messages."""
+        """The model and its server, for error messages."""
         return self.client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Ask for one turn. `first` is true for the first one. Raises `PortError` if the request fails."""
+        """Request one turn. Set `first` for the first turn. Raises `PortError` if the request fails."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -77,6 +77,6 @@ class ChatConversation:
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
-    """Return a tool in the format the API accepts."""
+    """Return a tool in the format that the API accepts."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

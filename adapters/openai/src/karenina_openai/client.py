@@ -47,12 +47,11 @@ if TYPE_CHECKING:
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Convert `messages` to chat messages. Reasoning is left out, and a failed tool only shows in the content."""
+    """Convert `messages` to chat messages. Reasoning is omitted, and a tool's failure only shows in its content."""
     return [_to_wire(message) for message in messages]
 
 
 def _to_wire(message: Message) -> dict[str, Any]:
-    """Convert one message to a chat message."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
     if not message.tool_calls:
@@ -79,7 +78,7 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_completion_tokens": "max_tokens",
 }
 _BEYOND_64_BITS = re.compile(rb"\d{19}")
-"""Integers of 19 or more digits, which orjson reads as floats. Tool arguments may be sent as an object."""
+"""Matches integers of 19 or more digits, which orjson reads as floats. Servers may send tool arguments as an object."""
 _GRACE = 1.0  # seconds added to the library's limits for streams, so that the limits enforced here apply first
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
@@ -88,7 +87,7 @@ _NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to localhost, Open
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How servers differ, detected from their error messages."""
+    """The differences between servers, detected from their error messages."""
 
     tokens_field: TokensField
     counts_streams: bool = True
@@ -97,8 +96,8 @@ class _Dialect:
 class Client:
     """A client that posts chat requests. Each call opens connections in its own event loop.
 
-    `watch` is called with the JSON of each successful reply, for data that a port does not return. `path` is added to
-    the base URL.
+    `watch` is called with the JSON of each successful reply, for data that a port does not return. `path` is appended
+    to the base URL.
     """
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
@@ -180,7 +179,7 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _adapt_dialect(self, dialect: _Dialect, error: HTTPStatusError) -> _Dialect:
-        """Return the dialect that an error asks for, or `dialect` if it is about something else."""
+        """Return the dialect that an error asks for, or `dialect` if the error has another reason."""
         if error.status not in (400, 422):
             return dialect
         if self.extra.stream and "stream_options" in error.server_text:
@@ -262,7 +261,7 @@ class Client:
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the JSON object in a reply.
 
-        Raises `PortError` if it has an error status, contains an error, or is not an object.
+        Raises `PortError` if the reply has an error status, contains an error, or is not an object.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)
@@ -304,7 +303,7 @@ class Client:
         return status_error(self.where, status, named, body, self._secrets, messages, self._cures)
 
     def _shown(self, error: BaseException) -> str:
-        """Return the message of `error` without secrets, or its type if there is no message."""
+        """Return the message of `error` without secrets, or its type if it has no message."""
         return redact_text(str(error), self._secrets) or type(error).__name__
 
 
@@ -322,9 +321,9 @@ def _loads(raw: bytes) -> Any:
 
 
 def _orjson_loads(raw: bytes) -> Any:
-    """Parse JSON with the standard library, where orjson would change or reject a value.
+    """Parse JSON, using the standard library where orjson would change or reject a value.
 
-    Raises `ValueError` if it is invalid.
+    Raises `ValueError` if the JSON is invalid.
     """
     if b'"arguments"' in raw and _BEYOND_64_BITS.search(raw):
         return json.loads(raw)

@@ -1,4 +1,4 @@
-"""HTTP requests to one server, with the library pyreqwest."""
+"""HTTP requests to one server, using the library pyreqwest."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 _IDLE: Final = timedelta(seconds=15)
-"""How long idle connections are kept. Many servers close them a little later, which would lose a request."""
+"""The time for which idle connections are kept. Many servers close them a little later, which would lose a request."""
 _PATH: Final = "/%:@!$&'()*+,;=~-._"
 _AT_ONCE: Final = 64
-"""How many pieces of a body to read at a time. Reading those that have arrived never waits."""
+"""The number of pieces of a body to read at a time. Reading pieces that have arrived never waits."""
 _SCHEMES: Final = ("http", "https")
 _PERMANENT: Final = ("certificate", "corrupt message", "received fatal alert")
-"""Words in the causes of failed connections that a retry cannot fix."""
+"""Words that occur in the causes of failed connections that a retry cannot fix."""
 _OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
 _ENCODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 _PLAIN: Final = {
@@ -59,9 +59,9 @@ class ConnectionBroken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a request: seconds in total and without data, and limits on the reply.
+    """A request's limits: seconds in total and without data, and limits on the reply.
 
-    `where` is the server.
+    `where` describes the server.
     """
 
     where: str
@@ -71,7 +71,7 @@ class Limits:
 
 
 class Reply:
-    """The reply to a request, once its status and headers have arrived. Header names are in lower case."""
+    """The reply to a request after its status and headers have arrived. Header names are in lower case."""
 
     def __init__(self, response: Response, limits: Limits) -> None:
         self.status = response.status
@@ -79,7 +79,7 @@ class Reply:
         self._limits = limits
 
     def header(self, name: str) -> str:
-        """Return the first value of a header, or an empty string if it is missing or not ASCII."""
+        """Return a header's first value, or an empty string if the header is missing or not ASCII."""
         try:
             return self._response.get_header(name) or ""
         except ValueError:
@@ -93,8 +93,8 @@ class Reply:
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the decompressed body in pieces.
 
-        Raises `ConnectionBroken` if it is cut off or cannot be decompressed, `TimeoutError` if it takes too long, and
-        `ReplyTooLarge` if it exceeds the limits.
+        Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
+        and `ReplyTooLarge` if it exceeds the limits.
         """
         reader, limits = self._response.body_reader, self._limits
         self._check_encoding()
@@ -144,7 +144,7 @@ class Reply:
 
 
 class Exchange:
-    """A request as a context manager. Entering it sends the request and waits for the headers of the reply.
+    """A request as a context manager. Entering it sends the request and waits for the reply's headers.
 
     Leaving it ends the request. Entering may raise `ConnectionFailed`, `ConnectionBroken` or `TimeoutError`.
     """
@@ -166,10 +166,10 @@ class Exchange:
 
 
 class Server:
-    """A server for POST requests to `url`, through `proxy` if there is one.
+    """A server for POST requests to `url`, through `proxy` if that is set.
 
-    Redirects are not followed, cookies are not stored, no request is retried, and a reply is never taken for that of
-    another request. TLS certificates are verified with the system's certificates or those in `SSL_CERT_FILE`. A header
+    Redirects are not followed, cookies are not stored, no request is retried, and replies are never assigned to the
+    wrong request. TLS certificates are verified with the system's certificates or those in `SSL_CERT_FILE`. A header
     with a line break or zero byte raises `ValueError`.
 
     The first call in each process creates the client, because its threads do not survive a fork. In a process that was
@@ -198,7 +198,7 @@ class Server:
     def send(self, body: bytes) -> Exchange:
         """Return an exchange that sends `body` when entered.
 
-        Raises `ConnectionBroken` if the server was closed, and `ConnectionFailed` if the request cannot be made.
+        Raises `ConnectionBroken` if the server was closed, and `ConnectionFailed` if the request cannot be built.
         """
         if self._closed:
             raise ConnectionBroken("this program closed the connection")
@@ -213,16 +213,16 @@ class Server:
         return Exchange(request, self._limits)
 
     async def aclose(self) -> None:
-        """Close all connections. Calls in progress may raise `ConnectionBroken`, and later ones always do."""
+        """Close all connections. Calls in progress may raise `ConnectionBroken`, and later calls always do."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
             await client[1].close()
 
     def _client_of_process(self) -> Client:
-        """Return the client of this process, creating it on first use.
+        """Return this process's client, creating it on first use.
 
-        Raises `ConnectionFailed` if this fails.
+        Raises `ConnectionFailed` if the client cannot be created.
         """
         if self._client is None or self._client[0] != os.getpid():
             self._client = (os.getpid(), self._build_client())
@@ -257,7 +257,7 @@ class Server:
 
 
 def _without_dot(url: SplitResult) -> str:
-    """Return the host and port of a URL. A trailing dot is removed, because certificates do not have it."""
+    """Return a URL's host and port. A trailing dot is removed from the host, because certificates do not contain it."""
     host, colon, port = url.netloc.rpartition(":")
     if not colon or not port.isdecimal():
         return url.netloc.removesuffix(".")
@@ -265,7 +265,7 @@ def _without_dot(url: SplitResult) -> str:
 
 
 def _proxy(url: str) -> ProxyBuilder:
-    """Return the proxy at `url`, from the environment. Raises `ConnectionFailed` if the URL is invalid."""
+    """Return the proxy at `url`, which comes from the environment. Raises `ConnectionFailed` if the URL is invalid."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
@@ -285,7 +285,7 @@ def _proxy(url: str) -> ProxyBuilder:
 
 
 def _translate(error: PyreqwestError) -> Exception:
-    """Convert an error of the library to one of this module or a `TimeoutError`, without the URL."""
+    """Convert a library error to one of this module's errors or a `TimeoutError`, without the URL."""
     causes = _causes(error)
     why = causes[-1] if causes else error.message
     if isinstance(error, RequestTimeoutError):
@@ -307,7 +307,7 @@ def _translate(error: PyreqwestError) -> Exception:
 
 
 def _causes(error: PyreqwestError) -> list[str]:
-    """Return the causes of an error without the URL, which may contain a secret."""
+    """Return an error's causes without the URL, which may contain a secret."""
     details: Any = error.details if isinstance(error, RequestError) else {}
     messages = [str(cause["message"]) for cause in details.get("causes") or ()]
     return [cause for cause in messages if not cause.startswith("error sending request for url")]

@@ -1,4 +1,4 @@
-"""Text from an OpenAI-compatible server, and JSON in the best mode that it supports."""
+"""The LLM port for OpenAI-compatible servers, and the parser port, which uses the best mode that they support."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OpenAILLM:
-    """The LLM port. A refusal is the answer, and separate reasoning is in `reasoning`."""
+    """The LLM port. A refusal is returned as the answer, and separate reasoning in `reasoning`."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: NewClient = Client) -> None:
         self._client = client(model, watch=watch)
@@ -44,13 +44,13 @@ class OpenAILLM:
 
 
 LOGPROBS: Final[Mapping[str, Any]] = {"logprobs": True, "top_logprobs": 20}
-"""The fields for the log-probabilities of the 20 most likely tokens, the most in OpenAI's API."""
+"""The request fields for the log-probabilities of the 20 most likely tokens, the maximum in OpenAI's API."""
 
 _BEFORE_VALUE: Final = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*"')
 
 
 def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the options of a schema whose only field is an enum of strings. Others have none."""
+    """Return a schema's options if its only field is an enum of strings, otherwise nothing."""
     parts = list(schema.get("properties", {}).values())
     options = parts[0].get("enum", ()) if len(parts) == 1 else ()
     return tuple(options) if all(isinstance(option, str) for option in options) else ()
@@ -59,8 +59,8 @@ def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
     """Return the log-probability of each option's first token at the start of the value in `text`.
 
-    An option that is not among the likeliest tokens gets the lowest log-probability of all. Returns None if the server
-    gave no log-probabilities, or if its tokens do not add up to `text`.
+    An option that is not among the most likely tokens gets the lowest log-probability of these tokens. Returns None if
+    the server sent no log-probabilities, or if its tokens do not add up to `text`.
     """
     start = _BEFORE_VALUE.match(text)
     try:
@@ -82,9 +82,9 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
-    """Return the options' log-probabilities, from tokens that follow `before`, the text before the value.
+    """Return the options' log-probabilities from the tokens that follow `before`, the text before the value.
 
-    An option without such a token gets the lowest log-probability of all. Returns None if none of them is finite.
+    An option without such a token gets the lowest log-probability. Returns None if no log-probability is finite.
     """
     logprobs: dict[str, float] = {}
     lowest = math.inf
@@ -118,10 +118,10 @@ class OpenAIParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Ask for a JSON object that fits `schema`, and return the reply.
+        """Request a JSON object that fits `schema`, and return the reply.
 
-        It includes the options' log-probabilities if the settings ask for them, the only field is an enum, and the
-        server supports a native schema. Raises `PortError` if the call fails.
+        The reply includes the options' log-probabilities if the settings ask for them, the only field is an enum, and
+        the server supports a native schema. Raises `PortError` if the call fails.
         """
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
@@ -139,7 +139,7 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
-        """Ask for the object in one mode.
+        """Request the object in one mode.
 
         Awaiting the result raises `PortError` if the request fails or the server rejects the mode.
         """
@@ -174,7 +174,7 @@ class OpenAIParser:
 def _arguments(data: dict[str, Any], reply: Turn) -> str:
     """Return the tool arguments as the model wrote them, or the text if it called no tool.
 
-    The arguments of several calls are joined, which is invalid and will be rejected.
+    The arguments of several calls are joined, which is invalid JSON and will be rejected.
     """
     if not reply.message.tool_calls:
         return reply.message.content

@@ -1,4 +1,4 @@
-"""The settings of `openai`, and where its base URL and key come from."""
+"""The settings for `openai`, and the sources of its base URL and key."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @model_validator(mode="after")
     def _only_streams_begin(self) -> Self:
-        """Raise `ValueError` if there is a time limit on the first token but no streaming."""
+        """Raise `ValueError` if there is a time limit for the first token but streaming is off."""
         if self.first_token_timeout is not None and not self.stream:
             raise ValueError("first_token_timeout applies only to streamed replies; set stream to true as well")
         return self
@@ -63,7 +63,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
     @field_validator("headers")
     @classmethod
     def _length_is_ours(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Raise `ValueError` for a header with the length of the body."""
+        """Raise `ValueError` for headers that determine the length of the body."""
         for name in headers:
             if name.lower() in ("content-length", "transfer-encoding"):
                 raise ValueError(f"headers.{name} is set by Karenina; remove the header")
@@ -77,9 +77,9 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> OpenAIExtra:
-    """Return the validated `extra` of a model.
+    """Return a model's validated `extra`.
 
-    Raises `AdapterConfigError`, without showing values, if it is invalid.
+    Raises `AdapterConfigError` if it is invalid. The message does not show values.
     """
     return adapter_settings.extra_of(model, OpenAIExtra)
 
@@ -87,28 +87,28 @@ def extra_of(model: ModelConfig) -> OpenAIExtra:
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without a trailing slash.
 
-    This is the model's own, that in `OPENAI_BASE_URL`, or OpenAI's, whichever is set.
+    The model's own URL takes precedence over `OPENAI_BASE_URL`. The default is OpenAI's URL.
     """
     return (model.endpoint_base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL).rstrip("/")
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the API key: the model's own, or that in `OPENAI_API_KEY`.
+    """Return the model's own API key, or else the one in `OPENAI_API_KEY`. Returns None if there is none.
 
-    Returns None if there is none. A key from the environment is sent only to OpenAI, the server in `OPENAI_BASE_URL`
-    and localhost. Otherwise, somebody else's benchmark could send it anywhere.
+    A key from the environment is sent only to OpenAI, to the server in `OPENAI_BASE_URL`, and to localhost. Otherwise,
+    someone else's benchmark could send it anywhere.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests, if it is set."""
+    """Return the maximum number of concurrent requests, or None if it is not set."""
     return extra_of(model).max_concurrency
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for an invalid URL or setting, or OpenAI without a key."""
+    """Raise `AdapterConfigError` for an invalid URL or setting, or if the key for OpenAI is missing."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), query="put the parameters into extra.query")
     needed = is_official(url) and not extra.has_header("authorization", "api-key")

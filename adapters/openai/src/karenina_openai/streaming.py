@@ -1,4 +1,4 @@
-"""Assembling a streamed chat completion as if it had been sent as a whole."""
+"""Assembly of a streamed chat completion into the form of an unstreamed one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DONE = b"data: [DONE]"
 
 
 class StreamStalled(Exception):
-    """Raised if a stream sends nothing for too long. `began` says whether the answer had started."""
+    """Raised if a stream sends nothing for too long. `began` is true if the answer had started."""
 
     def __init__(self, seconds: float, *, began: bool) -> None:
         super().__init__(f"no data for {seconds:g} s")
@@ -40,7 +40,7 @@ class StreamStalled(Exception):
 
 
 class StallTimer:
-    """The time limit of a stream: `first` seconds until the answer starts, then `between` seconds between chunks."""
+    """A stream's time limit: `first` seconds until the answer starts, then `between` seconds between chunks."""
 
     def __init__(self, first: float, between: float) -> None:
         self._between = between
@@ -61,7 +61,7 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a chunk. `is_answer` is true if it belongs to the answer.
+        """Restart the timer after a chunk. Set `is_answer` if the chunk belongs to the answer.
 
         Chunks before the answer do not extend the first limit.
         """
@@ -76,9 +76,9 @@ async def assemble_stream(
 ) -> dict[str, Any]:
     """Return the chat completion in a stream of server-sent events.
 
-    `loads` parses the data of an event, and `timer` is restarted after each. An event with an `error` ends the stream,
-    and `{"error": ...}` is returned. Raises `IncompleteStream` if the stream ends too early, `ValueError` if an event
-    is not a JSON object, and `ReplyTooLarge`, naming `where`, if there are too many tool calls.
+    `loads` parses an event's data, and `timer` is restarted after each event. An event with an `error` ends the stream,
+    and `{"error": ...}` is returned. Raises `IncompleteStream` if the stream ends too early, and `ValueError` if an
+    event is not a JSON object. Raises `ReplyTooLarge`, which names `where`, if there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
@@ -99,9 +99,9 @@ async def assemble_stream(
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
-    """Raise `IncompleteStream` if the first choice may be incomplete in a stream that ended with `[DONE]`.
+    """Raise `IncompleteStream` if a stream ended with `[DONE]` but its first choice may be incomplete.
 
-    It needs a finish reason or an error; see `check_stream_end`. A reply without choices is fine.
+    The choice needs a finish reason or an error (see `check_stream_end`). A reply without choices is accepted.
     """
     if choices := data.get("choices"):
         has_reason = choices[0]["finish_reason"] is not None or bool(choices[0].get("error"))
@@ -109,7 +109,7 @@ def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event. An event that was cut off is dropped, except for `[DONE]`.
+    """Yield each event's data. An event that was cut off is dropped, except for `[DONE]`.
 
     Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored.
     """
@@ -163,7 +163,7 @@ class _Reply:
     def add(self, chunk: Mapping[str, Any]) -> bool:
         """Add a chunk, and return whether it has content from the model.
 
-        Raises `ValueError` if it cannot be read, and `ReplyTooLarge` if there are too many tool calls.
+        Raises `ValueError` if the chunk cannot be read, and `ReplyTooLarge` if there are too many tool calls.
         """
         self._model = chunk.get("model") or self._model
         self._usage = larger_usage(self._usage, chunk.get("usage"))
@@ -186,7 +186,7 @@ class _Reply:
         return has_content
 
     def whole(self) -> dict[str, Any]:
-        """Return the reply as if it had been sent as a whole. Without choices in any chunk, it has none."""
+        """Return the reply as if it had not been streamed. If no chunk has choices, the reply has none."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: self._text(name) for name in {**self._texts, **self._messages}}
         if self._calls:
@@ -205,8 +205,9 @@ class _Reply:
     def _text(self, name: str) -> str:
         """Return a text field, from deltas or from complete messages sent with or after them.
 
-        Messages are joined like chunks, unless each starts with the one before, in which case the last is complete.
-        Messages that the deltas contain are ignored. Otherwise, they replace earlier deltas and come before later ones.
+        Messages are joined like chunks. If each message starts with the one before, the last message is complete and is
+        used alone. Messages that the deltas contain are ignored. Otherwise, messages replace earlier deltas and come
+        before later ones.
         """
         pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
         grows = all(after.startswith(before) for before, after in pairwise(messages))
@@ -260,8 +261,8 @@ class _Reply:
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
         """Add part of a tool call to the call with the same index.
 
-        `place` is its position in the chunk, in case it has no index. For `is_whole`, see `_Call.add`. Raises
-        `ReplyTooLarge` if there are too many calls.
+        `place` is the part's position in the chunk, which is used if it has no index. `is_whole` is passed to
+        `_Call.add`. Raises `ReplyTooLarge` if there are too many calls.
         """
         number = piece.get("index")
         id = piece.get("id")
@@ -282,10 +283,10 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index of a call without one.
+        """Return the index for a call that was sent without one.
 
-        A call with a new id gets a new index, and one with a known id its old one. Without an id, it gets the index of
-        the last call, or its position `place` in the chunk if that is higher.
+        A call with a new id gets a new index, and a call with a known id keeps its index. A call without an id gets the
+        index of the last call, or its position `place` in the chunk if that is higher.
         """
         if id:
             return self._by_id.get(id, len(self._calls))
@@ -303,8 +304,8 @@ class _Call:
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
         """Add part of a call. Names are sent complete, and arguments in parts or as an object.
 
-        The arguments in a complete message (`is_whole`) replace those so far, if they start with them or if those are
-        complete.
+        The arguments in a complete message (`is_whole`) replace the earlier arguments if they start with them, or if
+        the earlier ones are already complete.
         """
         self.name = function.get("name") or self.name
         arguments = function.get("arguments")
@@ -319,11 +320,11 @@ class _Call:
         self.arguments.append(arguments)
 
     def whole(self) -> dict[str, Any]:
-        """Return the call as if it had been sent as a whole."""
+        """Return the call as if it had not been streamed."""
         function = {"name": self.name, "arguments": "".join(self.arguments)}
         return {"id": self.id, "type": "function", "function": function}
 
 
 def _mappings(values: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list. Other values have none."""
+    """Return the objects in a list. Any value that is not a list has none."""
     return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []

@@ -12,3 +12,4 @@ class TestWordCount(StageContract):
     def test_words_are_counted(self) -> None:
         run = self.run()
         assert (run.artifact(WORDS), run.field("words")) == (3, 3)
+        assert run.state.values["word_count.words"].value == 3

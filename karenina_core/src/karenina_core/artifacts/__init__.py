@@ -1,1 +1,1 @@
-"""Artifacts, their keys, and the thirteen slots."""
+"""Artifacts, their keys, and the thirteen pipeline slots."""

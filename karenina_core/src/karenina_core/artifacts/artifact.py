@@ -1,6 +1,6 @@
-"""Artifacts, the typed values that stages pass to each other, and the thirteen slots for stages.
+"""Artifacts, which are the typed values that stages pass to each other, and the thirteen slots for stages.
 
-For the rules of slots, see `stage_selection`. To keep listing plugins fast, this module imports nothing.
+See `stage_selection` for the rules about slots. This module imports nothing, so that listing plugins stays fast.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Section = Literal["root", "template", "rubric", "deep_judgment", "deep_judgment_
 class ArtifactKey(Generic[T]):
     """The name and type of an artifact.
 
-    Keys with the same name are equal, and must have the same type. `type` is checked when a value is set; None is
-    always accepted and means "no value". If a key has a `section`, its artifact is also the field
-    `result.<section>.<field>` of the result.
+    Keys with the same name are equal and must have the same type. `type` is checked when a value is set. None is always
+    accepted and means "no value". If a key has a `section`, the artifact is also stored in the result as
+    `result.<section>.<field>`.
 
-    Third-party keys start with the name of their package: `ArtifactKey("my_package.words", int)`. `cure` says how to
-    get a valid value, and is added to the error for an invalid one. Raises `ValueError` if the name is empty or has
-    surrounding spaces.
+    Third-party keys start with the name of their package: `ArtifactKey("my_package.words", int)`. `cure` tells the user
+    how to get a valid value, and is added to the error message for an invalid one. Raises `ValueError` if the name is
+    empty or has surrounding spaces.
     """
 
     __slots__ = ("cure", "field", "name", "section", "type")
@@ -40,7 +40,7 @@ class ArtifactKey(Generic[T]):
     def accepts(self, value: object) -> bool:
         """Return whether `value` is None or has the key's type.
 
-        An int is accepted as a float, but a bool is not accepted as an int.
+        An int is accepted where a float is expected, but a bool is not accepted as an int.
         """
         if value is None or self.type is object:
             return True
@@ -64,7 +64,7 @@ AnyKey = ArtifactKey[Any]
 
 
 class AllArtifacts(frozenset[AnyKey]):
-    """The type of `ANY`, which stands for all artifacts (see `Stage.optional`)."""
+    """The type of `ANY`, which stands for every artifact (see `Stage.optional`)."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, ArtifactKey)
@@ -81,7 +81,7 @@ EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 class Slot(Enum):
     """The slots of the pipeline in their usual order.
 
-    The value is a rank, which only breaks ties in a plan.
+    The values are ranks, which are only used to break ties in a plan.
     """
 
     VALIDATE_TEMPLATE = 1
@@ -105,7 +105,7 @@ class Slot(Enum):
 
     @property
     def hook(self) -> str:
-        """The hook for offering stages for this slot."""
+        """The name of the hook through which plugins offer stages for this slot."""
         return f"karenina_{self.config_name}"
 
 
@@ -113,5 +113,5 @@ STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slo
 
 
 def find_slot(name: str) -> Slot | None:
-    """Return the slot with this configuration name, ignoring case, or None if there is none."""
+    """Return the slot with the given configuration name, or None. Case is ignored."""
     return Slot.__members__.get(name.upper())

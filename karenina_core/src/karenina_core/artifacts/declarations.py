@@ -1,6 +1,6 @@
-"""Checking the declarations of stages when a plugin offers them, so that no mistake goes unnoticed.
+"""Checks of the declarations of stages, made when a plugin offers them.
 
-This module is below `Stage`, so it looks at attributes rather than the class.
+This module is imported before `Stage` is defined, so it inspects attributes instead of using the class.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from karenina_core.text import is_one_edit_away
 
 _BASES: Final = "karenina_core.stages.stage"
 _LONG: Final = 8
-"""The least length at which a method name one edit away from a known name is taken for a typo."""
+"""The minimum length of a method name for a one-character difference to be reported as a typo."""
 
 _Rule = tuple[Callable[[Any], bool], str, str | None]
 
 
 def _set_of(*types: type) -> Callable[[Any], bool]:
-    """Return a function that checks for a set of instances of these types. It may be empty."""
+    """Return a function that checks whether its argument is a set of instances of `types`. An empty set passes."""
     return lambda value: isinstance(value, Set) and all(isinstance(item, types) for item in value)
 
 
 def _is_model(value: Any) -> bool:
-    """Return whether `value` is a class with `model_fields`, like a pydantic model."""
     return isinstance(value, type) and hasattr(value, "model_fields")
 
 
@@ -64,17 +63,17 @@ _RULES: Final[Mapping[str, _Rule]] = {
         "Outcome.STAGE_ERROR",
     ),
 }
-"""For each declaration: a check of its value, a description of valid values, and an example for the message.
+"""For each declaration: a check of its value, a description of valid values, and an example for the error message.
 
-If there is no example, the message shows the given value as a set.
+If there is no example, the message shows the given value written as a set.
 """
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """Return the name of a stage that `plugin` offers through `hook`.
 
-    Raises `PluginError` if it is not a stage class with a name, or if it declares another slot. Raises `ValueError` if
-    one of its settings models is outside the plugin's namespace.
+    Raises `PluginError` if `stage` is not a stage class with a name, or if it declares a different slot. Raises
+    `ValueError` if one of its settings models is outside the plugin's namespace.
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
@@ -93,14 +92,14 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
 
 
 def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
-    """Return the interface name of an adapter. Raises `ValueError` if it is outside the plugin's namespace."""
+    """Return the adapter's interface name. Raises `ValueError` if the name is outside the plugin's namespace."""
     interface = str(spec.interface)
     check_name("interface", interface, plugin)
     return interface
 
 
 def why_refused(stage: Any) -> str | None:
-    """Return what is wrong with the declarations of a stage class and how to fix it, or None if nothing is.
+    """Return a message about the stage's invalid declarations and how to fix them, or None if all are valid.
 
     Values must have the right types, and methods must exist and be callable. Attributes that look like misspelled
     declarations are reported too, because they would have no effect.
@@ -140,7 +139,7 @@ def _mistyped_names(stage: type[Any]) -> Iterator[str]:
 def _wrong_methods(stage: type[Any]) -> Iterator[str]:
     """Yield a message for each method that is missing, misspelled or of the wrong kind.
 
-    A constructor that needs arguments is wrong too.
+    A constructor with required arguments is also reported.
     """
     own, inherited = ({k: v for k, v in attributes.items() if isfunction(v)} for attributes in _attributes(stage))
     missing = [name for name in dir(stage) if _is_missing(stage, name)]
@@ -167,7 +166,7 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
-    """Return whether a method is still abstract, although the inherited `execute` calls it."""
+    """Return whether `name` is still an abstract method although the stage inherits an `execute` that calls it."""
     owner = next(base for base in stage.__mro__ if name in vars(base))
     if not getattr(vars(owner)[name], "__isabstractmethod__", False):
         return False
@@ -175,7 +174,7 @@ def _is_missing(stage: type[Any], name: str) -> bool:
 
 
 def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the stage's public attributes, and those of the core's base classes."""
+    """Return two dictionaries: the stage's own public attributes, and those inherited from the core's base classes."""
     own, inherited = dict[str, Any](), dict[str, Any]()
     for base in stage.__mro__[-2::-1]:
         attributes = inherited if base.__module__ == _BASES else own
@@ -184,19 +183,19 @@ def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the first `known` name that is exactly one edit away from `name`, if any."""
+    """Return the first name in `known` that is exactly one edit away from `name`, or None."""
     return next((candidate for candidate in known if is_one_edit_away(name, candidate)), None)
 
 
 def _items(value: object) -> Iterable[object]:
-    """Return the items of a set, list, tuple or dictionary. Any other value is the only item."""
+    """Return the items of a set, list, tuple or dictionary. Any other value is treated as a single item."""
     return value if isinstance(value, Set | list | tuple | dict) else [value]
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return a value as source code. Constants of the stage's module are shown by name.
+    """Return `value` as source code. Constants of the stage's module are shown by name.
 
-    Anything else is cut to 200 characters. With `slots`, names of slots become members of `Slot`.
+    Other values are cut to 200 characters. With `slots`, slot names are shown as members of `Slot`.
     """
     if isinstance(value, Set | list):
         inner = ", ".join(_source(stage, item, slots=slots) for item in value)

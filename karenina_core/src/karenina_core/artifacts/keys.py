@@ -1,6 +1,6 @@
 """The keys of the artifacts that the built-in stages exchange.
 
-If a key has a section, its artifact is also a field of the result.
+If a key has a section, the artifact is also a field of the result.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ParsedAnswer(Protocol):
-    """A template filled in by a judge, from `BoundTemplate.bind`."""
+    """A template filled in by a judge. Created by `BoundTemplate.bind`."""
 
     def verify(self) -> object:
-        """Return True if the answer is correct, False if it is wrong, and anything else if it is undecided."""
+        """Return True if the answer is correct and False if it is wrong. Any other value means undecided."""
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field is correct, by name. None means undecided."""
+        """Return whether each verified field is correct, keyed by field name. None means undecided."""
 
 
 @runtime_checkable
@@ -36,7 +36,7 @@ class BoundTemplate(Protocol):
 
     @property
     def template_id(self) -> str:
-        """The identifier of the template's source."""
+        """The identifier of the template's source code."""
 
     @property
     def judge_fields(self) -> tuple[str, ...]:
@@ -44,19 +44,19 @@ class BoundTemplate(Protocol):
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """The names of the known values that fill fields, keyed by field. No judge fills these fields."""
+        """The fields that are filled with known values instead of by a judge, with the name of each value."""
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the options for plugins (`Stage.field_settings`), by field and full name."""
+        """Return the plugin options of each field (`Stage.field_settings`), keyed by field and full option name."""
 
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
-        """Return the template filled in with a judge's values.
+        """Return the template filled in with a judge's `values`.
 
-        Raises pydantic's `ValidationError` if they are invalid.
+        Raises pydantic's `ValidationError` if the values are invalid.
         """
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of the values that a judge fills in."""
+        """Return the JSON Schema that a judge's values must match."""
 
     def expected(self) -> dict[str, Any]:
         """Return the ground truth of each field as a JSON value."""
@@ -66,7 +66,7 @@ class BoundTemplate(Protocol):
 
 
 class ArtifactKeys:
-    """The standard keys. None means that the stage ran but had no value to set."""
+    """The standard keys. A value of None means that the stage ran but had no value to set."""
 
     # Template (slot 1)
     RAW_ANSWER_CLASS: Final = ArtifactKey["type[ParsedAnswer] | None"]("raw_answer_class", type)
@@ -126,7 +126,7 @@ class ArtifactKeys:
 
     # Verification (slot 8)
     FIELD_VERIFICATION_RESULT: Final = ArtifactKey[bool | None]("field_verification_result", bool)
-    """Whether the fields pass. If it is None, FIELD_VERIFICATION_ERROR says why that cannot be decided."""
+    """Whether the fields match. If this is None, FIELD_VERIFICATION_ERROR contains the reason."""
     FIELD_RESULTS: Final = ArtifactKey["FieldResults | None"]("field_results", dict, "template")
     FIELD_SCORES: Final = ArtifactKey["FieldScores | None"]("field_scores", dict, "template")
     FIELD_VERIFICATION_ERROR: Final = ArtifactKey[str | None]("field_verification_error", str, "template")

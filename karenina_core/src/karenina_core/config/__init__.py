@@ -1,6 +1,6 @@
 """The configuration: flat names that users set, each owned by the core or a plugin.
 
-The core owns names that several distributions read, and all others belong to the settings model of a stage. A value is
+The core owns the settings that several distributions read. All others belong to a stage's settings model. A value is
 taken from the arguments, the environment, a file, or the owner's default, in this order.
 """
 

@@ -1,6 +1,6 @@
 """All settings, with their names, owners and declarations.
 
-The core owns the settings that several distributions read (`CoreSettings`). This module also parses values from
+The core owns the settings that several distributions read (`CoreSettings`). This module also parses the values of
 environment variables and command-line options.
 """
 
@@ -43,13 +43,16 @@ class PluginSelection(StrictSettings):
 
 
 def _models(description: str, role: str, *options: str) -> Any:
-    """Return a field for models. `role` is their name in messages, and `options` are those of commands that set it."""
+    """Return a field that contains models.
+
+    `role` is what messages call these models. `options` are the command-line options that set the field.
+    """
     extra: dict[str, JsonValue] = {"allowed_in_files": "models", "role": role, "option": list(options)}
     return Field(default=(), description=description, json_schema_extra=extra)
 
 
 class CoreSettings(BaseModel):
-    """The settings that several distributions read, and that the core therefore owns."""
+    """The settings owned by the core, because several distributions read them."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True, protected_namespaces=())
@@ -108,9 +111,9 @@ class CoreSettings(BaseModel):
     @field_validator("slots", mode="before")
     @classmethod
     def _one_name_is_a_list(cls, value: object) -> object:
-        """Wrap a stage name that is given alone in a tuple.
+        """Wrap each stage name that is given as a string in a tuple.
 
-        Anything but a mapping is left for pydantic to reject.
+        If `value` is not a mapping, it is returned unchanged for pydantic to reject.
         """
         if isinstance(value, Mapping):
             return {key: (names,) if isinstance(names, str) else names for key, names in value.items()}
@@ -119,7 +122,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots")
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Raise `ValueError` if a key is not a slot, suggesting the nearest name."""
+        """Raise `ValueError` if a key is not a slot. The message suggests the nearest name."""
         for name in value:
             if find_slot(name) is None:
                 raise ValueError(f"unknown slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
@@ -128,7 +131,6 @@ class CoreSettings(BaseModel):
     @field_validator("answering_models", "parsing_models")
     @classmethod
     def _ids_differ(cls, value: tuple[ModelConfig, ...]) -> tuple[ModelConfig, ...]:
-        """Raise `ValueError` if two models have the same id."""
         ids = [model.id for model in value]
         for id in ids:
             if ids.count(id) > 1:
@@ -137,13 +139,13 @@ class CoreSettings(BaseModel):
 
 
 PREFIX: Final = "KARENINA_"
-"""The prefix of environment variables for settings."""
+"""The prefix of environment variables that set settings."""
 _json: Final = TypeAdapter(Any).validate_json
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting, as printed by `karenina config`."""
+    """A setting, as shown by `karenina config`."""
 
     name: str
     owner: str
@@ -157,14 +159,14 @@ class Setting:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The environment variables for the setting. The first that is set is used."""
+        """The environment variables that set the setting. If several are set, the first takes precedence."""
         own = declared(self.info, "env")
         usual = f"{PREFIX}{self.name.upper().replace('.', '__')}"
         return (usual, str(own)) if own else (usual,)
 
     @property
     def changes_results(self) -> bool:
-        """Whether results depend on the setting. True unless its model says otherwise.
+        """Whether results depend on the setting. This is true unless the settings model declares otherwise.
 
         Declare limits, timeouts and the like with `Field(..., json_schema_extra={"changes_results": False})`.
         """
@@ -172,12 +174,12 @@ class Setting:
 
     @property
     def allowed_in_files(self) -> AllowedInFiles:
-        """Which values a benchmark may set without the user's trust. By default, none."""
+        """Which values a benchmark may set without the user's trust. The default is none."""
         return mark_of(self.model, self.field) or "never"
 
     @property
     def follows(self) -> str | None:
-        """The benchmark field that overrides the setting, such as `workspace_root`, if there is one.
+        """The benchmark field that overrides the setting, such as `workspace_root`, or None.
 
         Declare it with `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
@@ -186,20 +188,20 @@ class Setting:
 
     @property
     def default(self) -> Any:
-        """The value used if none is set."""
+        """The setting's default value."""
         return self.info.get_default(call_default_factory=True)
 
     @property
     def meaning(self) -> str:
-        """The description in one sentence, which may be empty."""
+        """The setting's one-sentence description, or an empty string."""
         return self.info.description or ""
 
 
 def all_settings() -> dict[str, Setting]:
-    """Return all settings of the core and the active plugins, by name.
+    """Return all settings of the core and the active plugins, keyed by name.
 
-    Those of third parties start with the name of their package, as in `my_package.words`. Raises `ConfigError` if two
-    settings models own the same name, or if a program's own model uses a name of this project.
+    Third-party settings start with the name of their package, as in `my_package.words`. Raises `ConfigError` if two
+    settings models own the same name, or if a third-party model uses a name that belongs to this project.
     """
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
@@ -225,9 +227,10 @@ def all_settings() -> dict[str, Setting]:
 
 
 def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings by full name. Those of third parties may also be in a table named after their package.
+    """Return the settings keyed by full name.
 
-    Raises `ConfigError` if a name is given in both forms.
+    Third-party settings may also be given in a table named after their package. Raises `ConfigError` if a name is given
+    in both forms.
     """
     try:
         return flatten(values, {*CoreSettings.model_fields, *read_catalog()["settings"]})
@@ -236,7 +239,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace alternative names of settings, with the `translate` methods of the settings models."""
+    """Replace alternative names of settings by calling the `translate` methods of the settings models."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)
@@ -244,7 +247,7 @@ def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
-    """Return the settings models of plugins, stages and hook owners, with their distributions."""
+    """Return the settings models of plugins, stages and hook owners, each with the name of its distribution."""
     models = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
     models += [(offer.value.settings, offer.distribution) for offer in plugins.of_kind("stage") if offer.value.settings]
     return [*models, *plugins.settings.items()]
@@ -253,7 +256,7 @@ def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
 def prompt_tasks() -> frozenset[str]:
     """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families.
 
-    Tasks of packages that are not installed are included. Instructions for them do no harm.
+    Tasks of packages that are not installed are included, because instructions for them do no harm.
     """
     tasks = [task for offer in active_plugins().of_kind("stage") for task in offer.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
@@ -261,9 +264,10 @@ def prompt_tasks() -> frozenset[str]:
 
 
 def not_loaded(plugins: Plugins | None = None) -> str:
-    """Return a note for errors about unknown names, saying which plugins failed to load and why.
+    """Return a note about plugins that failed to load, to add to errors about unknown names.
 
-    It is empty if none did. By default, this is about the active plugins.
+    The note gives the reason for each failure, and is empty if no plugin failed. `plugins` defaults to the active
+    plugins.
     """
     used = active_plugins() if plugins is None else plugins
     bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]
@@ -273,9 +277,9 @@ def not_loaded(plugins: Plugins | None = None) -> str:
 def read_environment() -> Iterator[tuple[str, Any]]:
     """Yield the names and values of settings from environment variables.
 
-    Values are JSON or, failing that, strings: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
-    `KARENINA_PLUGINS` is left to `Selection.of`. Other unknown variables are yielded under their own name, so that the
-    configuration reports them.
+    Values are parsed as JSON if possible, and are otherwise strings. For example, `KARENINA_RUN_NAME=nightly` and
+    `KARENINA_REPLICATE_COUNT=3` both work. `KARENINA_PLUGINS` is skipped, because `Selection.of` reads it. Unknown
+    variables are yielded under their own names, so that the configuration reports them.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in all_settings().items():
@@ -288,10 +292,11 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value of a setting with this annotation (None if unknown) from a variable or an option.
+    """Parse the text of an environment variable or a command-line option as the value of a setting.
 
-    This is `text` itself if the annotation allows strings, paths or literals, or if `read`, which parses JSON by
-    default, raises `ValueError`. Otherwise, it is the result of `read`.
+    `annotation` is the setting's annotation, or None if it is unknown. If the annotation allows strings, paths or
+    literals, `text` is returned unchanged. Otherwise, it is parsed with `read`, by default as JSON. If `read` raises
+    `ValueError`, `text` is returned unchanged.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

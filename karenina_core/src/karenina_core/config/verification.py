@@ -39,9 +39,9 @@ _PLAIN = {
 class VerificationConfig(BaseModel):
     """The configuration of a run.
 
-    Every name printed by `karenina config` is a keyword argument: `VerificationConfig(answering_models=[...],
-    abstention_enabled=True)`. Those that are not given are taken from the environment. Raises `ConfigError` with all
-    problems: unknown names, with the closest match or the plugin that provides them, and invalid values.
+    Every name listed by `karenina config` is a keyword argument: `VerificationConfig(answering_models=[...],
+    abstention_enabled=True)`. Settings that are not given are taken from the environment. Raises `ConfigError` with all
+    problems: invalid values, and unknown names, each with the closest match or the plugin that provides the name.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
@@ -58,7 +58,7 @@ class VerificationConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
-        """Return the values of all settings with defaults, by full name.
+        """Return the values of all settings, including defaults, keyed by full name.
 
         Raises `ConfigError` with all problems.
         """
@@ -86,9 +86,9 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return the settings model `model` with the values of this configuration.
+        """Return an instance of the settings model `model` with the values of this configuration.
 
-        Nothing is validated again, and the same object is returned each time.
+        The values are not validated again, and the same object is returned on every call.
         """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
@@ -98,15 +98,18 @@ class VerificationConfig(BaseModel):
 
     @property
     def core(self) -> CoreSettings:
-        """The core's own settings, as a typed object."""
+        """The core's own settings as a typed object."""
         return self.section(CoreSettings)
 
     def has(self, name: str) -> bool:
-        """Return whether the setting exists, which means that its owner is installed."""
+        """Return whether a setting with the given name exists. Its owner must be installed."""
         return name in self._values
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting. Raises `ConfigError` if the name is unknown or its owner is not installed."""
+        """Return the value of the given setting.
+
+        Raises `ConfigError` if the name is unknown or the setting's owner is not installed.
+        """
         if self.has(name):
             return self._values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])
@@ -116,7 +119,7 @@ class VerificationConfig(BaseModel):
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
-        """Return a copy with other values, validated like a new configuration.
+        """Return a copy with the given changes, validated like a new configuration.
 
         The changed names no longer count as set by a benchmark file. Raises `ConfigError` for unknown names and invalid
         values.
@@ -127,11 +130,11 @@ class VerificationConfig(BaseModel):
 
     @property
     def benchmark_names(self) -> frozenset[str]:
-        """The names set by a benchmark file, possibly someone else's, rather than by the user."""
+        """The names of settings that came from a benchmark file, possibly someone else's, rather than from the user."""
         return self._from_benchmark
 
     def with_benchmark_names(self, names: Iterable[str]) -> Self:
-        """Mark just these names as set by a benchmark file. Returns the same configuration, not a copy."""
+        """Mark exactly the given names as set by a benchmark file, and return this configuration (not a copy)."""
         self._from_benchmark = frozenset(names)
         return self
 
@@ -143,11 +146,11 @@ class VerificationConfig(BaseModel):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return the value of a setting. For typed access, use `section`."""
+            """Return the value of the given setting. Use `section` for typed access."""
 
 
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
-    """Explain why a name or an environment variable is not a setting, and how to fix it."""
+    """Explain why `name` is not a setting, and how to fix it. `name` may also be an environment variable."""
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     if (distribution := read_catalog()["settings"].get(plain)) is not None:
         return f"{name}: the plugin of this setting is not available; {active_plugins().why_absent(distribution)}"
@@ -173,9 +176,9 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
-    """Return a pydantic error on one line: the setting, its owner, the reason and the value.
+    """Describe a pydantic error on one line: the setting, its owner, the reason and the value.
 
-    The owner is left out if it is the core, and the value if it may contain a secret.
+    The owner is omitted if it is the core. The value is omitted if it may contain a secret.
     """
     where = prefix + ".".join(str(part) for part in problem["loc"])
     owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None
@@ -185,10 +188,10 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` if the value cannot be a secret, or an empty string.
+    """Return `, not VALUE` if the invalid value cannot be a secret, or an empty string.
 
-    It must be a number, or a string for a setting with fixed choices. Strings are cut to 60 characters. `owner` is the
-    setting, if known.
+    Only numbers are shown, and strings if the setting has fixed choices. Strings are cut to 60 characters. `owner` is
+    the setting, or None if it is unknown.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
@@ -202,7 +205,7 @@ def _show_value(problem: Any, owner: Setting | None) -> str:
 
 
 def _is_plain(annotation: Any) -> bool:
-    """Return whether an annotation is made up of numbers, booleans and literals."""
+    """Return whether `annotation` consists only of numbers, booleans and literals."""
     kind = get_origin(annotation)
     if kind in (Union, UnionType, Annotated):
         return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])

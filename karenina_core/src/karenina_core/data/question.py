@@ -22,12 +22,12 @@ from karenina_core.text import compose
 
 
 def question_id(text: str) -> str:
-    """Return a question's default id, a URN that only depends on its text in NFC."""
+    """Return a question's default id, a URN that depends only on `text` in NFC form."""
     return uuid5(NAMESPACE_URL, f"karenina:question:{compose(text)}").urn
 
 
 class FewShotExample(BaseModel, defer_build=True):
-    """Another question with its answer, to show to an answering model as an example."""
+    """An example for an answering model: another question and its answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,10 +40,10 @@ class Question(BaseModel, defer_build=True):
 
     Questions are immutable. Use `changed` to get a changed copy, and `Benchmark.replace` to store it.
 
-    `answer_template` is source text or a class. A class is your own code: it is trusted, available as `answer_class`,
-    and saved as source text. Source text is loaded when it is needed (`template_of`). A blank template or an empty
-    rubric becomes None. `id` defaults to a URN based on the text. Raises pydantic's `ValidationError` (a `ValueError`)
-    if the text is empty or a field has the wrong type.
+    `answer_template` is source code or a class. A class is considered your own code: it is trusted, available as
+    `answer_class`, and saved as source code. Source code is only loaded when needed (`template_of`). A blank template
+    or an empty rubric becomes None. `id` defaults to a URN based on the text. Raises pydantic's `ValidationError` (a
+    `ValueError`) if the text is empty or a field has the wrong type.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,7 +77,7 @@ class Question(BaseModel, defer_build=True):
     @model_validator(mode="wrap")
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Store a template class as `_answer_class`, and fill in an empty id."""
+        """Store a template class as `_answer_class`, and fill in a missing id."""
         answer_class: object = None
         if isinstance(data, (dict, Mapping)) and isinstance(data.get("answer_template"), type):
             answer_class = data["answer_template"]
@@ -92,7 +92,7 @@ class Question(BaseModel, defer_build=True):
     @field_validator("question", "id")
     @classmethod
     def _visible(cls, text: str) -> str:
-        """Raise `ValueError` if a text is only whitespace. An empty string is accepted."""
+        """Raise `ValueError` if `text` consists only of whitespace. An empty string is accepted."""
         if text and not text.strip():
             raise ValueError("the text must contain a visible character")
         return text
@@ -100,40 +100,38 @@ class Question(BaseModel, defer_build=True):
     @field_validator("answer_template")
     @classmethod
     def _blank_is_none(cls, source: str | None) -> str | None:
-        """Return the template's source, or None if it is blank."""
         return source if source and source.strip() else None
 
     @field_validator("rubric", "dynamic_rubric")
     @classmethod
     def _empty_is_none(cls, rubric: Rubric | None) -> Rubric | None:
-        """Return the rubric, or None if it has no traits."""
         return rubric or None
 
     @property
     def answer_class(self) -> type[Any] | None:
-        """The template if it was given as a class, otherwise None."""
+        """The template class, or None if the template was not given as a class."""
         return (self.__pydantic_private__ or {}).get("_answer_class")  # much faster than an attribute of pydantic's
 
     @property
     def has_template(self) -> bool:
-        """Whether there is a template, as a class or as source text. It is not loaded."""
+        """Whether there is a template, either a class or source code. The template is not loaded."""
         return self.answer_class is not None or self.answer_template is not None
 
     @property
     def attachment(self) -> object:
-        """The value last stored by `attach`, or None."""
+        """The value last stored with `attach`, or None."""
         return (self.__pydantic_private__ or {}).get("_attachment")
 
     def attach(self, value: object) -> None:
-        """Attach a value based on the question, such as its loaded template. It does not count in comparisons."""
+        """Attach a value derived from the question, such as its loaded template. Comparisons ignore it."""
         self._attachment = value
 
     def trait_names(self) -> tuple[str, ...]:
-        """Return the names of the traits, static ones first."""
+        """Return the names of the question's traits, with static traits before dynamic ones."""
         return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
 
     def changed(self, **changes: Any) -> Self:
-        """Return a validated copy with these fields changed. Other fields, including `id`, stay the same.
+        """Return a validated copy with the given fields changed. Other fields, including `id`, stay the same.
 
         Attachments are not copied.
         """

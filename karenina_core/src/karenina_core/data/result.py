@@ -1,4 +1,4 @@
-"""The result of one item, which is an answer and its judge."""
+"""The result of an item, which is one answer assessed by one judge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA_VERSION: Final = 1
 
 
 class ItemId(NamedTuple):
-    """The key of an item in its run: the ids of question, answering model and judge, and the replicate.
+    """The key of an item in its run: the ids of question, answering model and judge, and the replicate number.
 
     Use `of` to create one.
     """
@@ -38,7 +38,7 @@ class ItemId(NamedTuple):
     def of(cls, question: str, answering: str, judge: str | None, replicate: int | None) -> Self:
         """Create the key of an item.
 
-        Without a judge, it has the answering model in its place. The replicate defaults to 1.
+        Without a judge, the answering model's id is used in its place. The replicate defaults to 1.
         """
         return cls(question, answering, judge or answering, replicate or 1)
 
@@ -47,7 +47,7 @@ class VerificationResult(Section):
     """The result of an item.
 
     JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`. The template section always
-    exists, because it contains the raw response. Other sections are None if nothing in them was configured or ran.
+    exists, because it contains the raw response. Every other section is None if nothing in it was configured or ran.
     """
 
     metadata: VerificationResultMetadata
@@ -71,12 +71,12 @@ class VerificationResult(Section):
         return f"<VerificationResult {self.question_id[:80]!r}, {self.outcome.value}: {self.why()[:200]!r}>"
 
     def _repr_html_(self) -> str | None:
-        """Return the result as HTML for a notebook, or None to show its text."""
+        """Return the result as HTML for a notebook, or None to show it as text."""
         return to_html(self)
 
     @property
     def question_id(self) -> str:
-        """The id of the question."""
+        """The question's id."""
         return self.metadata.question_id
 
     @property
@@ -86,11 +86,11 @@ class VerificationResult(Section):
         return ItemId.of(meta.question_id, meta.answering_id, meta.parsing_id, meta.replicate)
 
     def stage(self, name: str) -> StageRecord | None:
-        """Return the record of a stage, or None if it was not in the plan."""
+        """Return the record of the given stage, or None if the stage was not in the plan."""
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return the reason for the outcome in one sentence, with notes of stages in the result field `why`."""
+        """Return the reason for the outcome in one sentence, including stages' notes in the result field `why`."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:
@@ -123,11 +123,11 @@ class VerificationResult(Section):
         return "; ".join(parts) or "verify() returned False"
 
     def undecided_fields(self) -> list[str]:
-        """Return the names of the fields that could not be decided."""
+        """Return the names of the fields for which no decision was possible."""
         return [name for name, passed in (self.template.field_results or {}).items() if passed is None]
 
     def _unscored(self) -> list[str]:
-        """Return why traits have no score: errors with their traits, and skipped rubric stages."""
+        """Return the reasons for missing scores: errors with the traits they affect, and skipped rubric stages."""
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)

@@ -1,4 +1,4 @@
-"""The sections of a `VerificationResult`. None means that something did not run or is not known."""
+"""The sections of a `VerificationResult`. A value of None means that something did not run or is not known."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 
 SECONDS_DIGITS: Final = 6
-"""The decimal places of the seconds in a result."""
+"""The number of decimal places of the seconds in a result."""
 _COUNTED: Final = tuple(field.name for field in fields(Usage))
 
 
 class Section(BaseModel):
-    """The base class for all parts of a result."""
+    """Base class for all parts of a result."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False, defer_build=True)
 
@@ -30,15 +30,15 @@ class ModelIdentity(Section):
 
     @property
     def display_string(self) -> str:
-        """`interface:model_name`."""
+        """The model as `interface:model_name`."""
         return f"{self.interface}:{self.model_name}"
 
 
 class KeptFile(Section):
-    """A file that a stage or adapter kept for an item (`karenina_toolkit.kept_files`).
+    """A file that a stage or adapter kept for an item (see `karenina_toolkit.kept_files`).
 
-    The contents are in the folder for the run's files, named by their SHA-256 digest. If `sha256` is None, the file was
-    left out, and `left_out` says why.
+    The contents are stored in the run's file folder under their SHA-256 digest. If the file was not kept, `sha256` is
+    None and `left_out` gives the reason.
     """
 
     name: str
@@ -49,7 +49,7 @@ class KeptFile(Section):
 
 
 class VerificationResultMetadata(Section):
-    """The question, models, run and time of an item, and whether it ended without errors."""
+    """The question, models, run and time of an item, and whether it completed without errors."""
 
     question_id: str
     template_id: str
@@ -83,10 +83,10 @@ class VerificationResultMetadata(Section):
 
 
 class KnownValue(Section):
-    """A value that a stage offers to the fields of templates, such as the number of an agent's steps.
+    """A value that a stage offers to the fields of templates, such as the number of steps taken by an agent.
 
-    If there is no value, `why` states the reason, and `counts` whether this makes a field undecided or wrong. In a
-    result, `fields` contains the fields that have it.
+    If there is no value, `why` gives the reason, and `counts` determines whether fields with this value are undecided
+    or wrong. In a result, `fields` lists the fields that use the value.
     """
 
     value: JsonValue = None
@@ -96,7 +96,7 @@ class KnownValue(Section):
 
 
 class VerificationResultTemplate(Section):
-    """The answer, the values that the judge extracted, and how they compare with the ground truth."""
+    """The answer, the values that the judge extracted from it, and how they compare with the ground truth."""
 
     raw_llm_response: str = ""
     trace_messages: list[dict[str, Any]] = []
@@ -142,7 +142,6 @@ class VerificationResultTemplate(Section):
     @field_validator("usage_metadata")
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
-        """Raise `ValueError` if a count of tokens or calls is not a whole number."""
         for part in (parts or {}).values():
             for name in _COUNTED:
                 if not isinstance(part.get(name, 0), int):
@@ -151,7 +150,7 @@ class VerificationResultTemplate(Section):
 
 
 class VerificationResultRubric(Section):
-    """The scores of rubric traits, by kind."""
+    """The scores of rubric traits, grouped by kind."""
 
     rubric_evaluation_performed: bool = False
     rubric_evaluation_strategy: str | None = None
@@ -177,13 +176,13 @@ class VerificationResultRubric(Section):
     trait_errors: dict[str, str] | None = None
 
     def get_all_trait_scores(self) -> dict[str, Any]:
-        """Return the scores of all kinds, by trait name. A score may be None if the trait could not be scored."""
+        """Return the scores of all kinds, keyed by trait name. A score is None if the trait could not be scored."""
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """Return the score and kind of a trait (`llm`, `regex`, ..., or a plugin's own), or None if there is none.
+        """Return a trait's score and kind, or None if there is no such trait.
 
-        The score may be None if the trait could not be scored.
+        The kind is `llm`, `regex` and so on, or a plugin's own. The score is None if the trait could not be scored.
         """
         for kind, scores in self._by_kind().items():
             if name in scores:
@@ -191,23 +190,20 @@ class VerificationResultRubric(Section):
         return None
 
     def _by_kind(self) -> dict[str, dict[str, Any]]:
-        """Return the scores by kind and trait name.
-
-        The core's kinds come first, and may be empty.
-        """
+        """Return the scores, keyed by kind and trait name. The core's kinds come first and may be empty."""
         own: dict[str, dict[str, Any]] = {kind: getattr(self, kind) or {} for kind in TRAIT_SCORES}
         return {**own, **(self.other_trait_scores or {})}
 
     def labels(self) -> dict[str, str]:
-        """Return the class names of literal traits of all kinds, by trait name."""
+        """Return the class names chosen for literal traits of all kinds, keyed by trait name."""
         return (self.llm_trait_labels or {}) | (self.callable_trait_labels or {}) | (self.agentic_trait_labels or {})
 
     def reasons(self) -> dict[str, str]:
-        """Return the judges' reasons for their scores, by trait name."""
+        """Return the judges' reasons for their scores, keyed by trait name."""
         return (self.llm_trait_reasoning or {}) | (self.agentic_trait_reasoning or {})
 
     def get_llm_trait_labels(self) -> dict[str, str]:
-        """Return the class names of literal LLM traits, by trait name."""
+        """Return the class names chosen for literal LLM traits, keyed by trait name."""
         return self.llm_trait_labels or {}
 
 
@@ -215,7 +211,7 @@ TRAIT_SCORES: Final = tuple(f"{kind}_trait_scores" for kind in ("llm", "regex", 
 
 
 class VerificationResultDeepJudgment(Section):
-    """The evidence for each extracted value: excerpts from the answer, and the judge's reasons."""
+    """The evidence for each extracted value: excerpts from the answer and the judge's reasoning."""
 
     deep_judgment_enabled: bool = False
     deep_judgment_performed: bool = False
@@ -246,7 +242,7 @@ class VerificationResultDeepJudgmentRubric(Section):
 
 
 class VetoRecord(Section):
-    """A veto: the stage, its reason, and the outcome it sets."""
+    """A veto by a stage, with its reason and the outcome that it sets."""
 
     stage: str
     reason: str
@@ -254,7 +250,7 @@ class VetoRecord(Section):
 
 
 class RevisionRecord(Section):
-    """A change to an artifact by a stage that did not produce it."""
+    """A change that a stage made to an artifact produced by another stage."""
 
     artifact: str
     stage: str
@@ -264,7 +260,7 @@ class RevisionRecord(Section):
 
 
 class StageRecord(Section):
-    """The record of one planned stage."""
+    """The record of one stage in the plan."""
 
     name: str
     slot: str | None = None
@@ -297,7 +293,7 @@ ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_e
 
 
 def _free_fields() -> dict[str, str]:
-    """Return the section of each result field that no artifact sets."""
+    """Return the result fields that no artifact sets, each with its section."""
     from karenina_core.artifacts.keys import standard_keys
 
     by_key = {key.field for key in standard_keys().values() if key.section is not None}
@@ -319,4 +315,4 @@ def _free_fields() -> dict[str, str]:
 
 
 FREE_FIELDS: Final[dict[str, str]] = _free_fields()
-"""The section of each result field that has no artifact, so that stages set it by name."""
+"""The result fields that no artifact sets, each with its section. Stages set these fields by name."""

@@ -1,4 +1,4 @@
-"""The sources and values that a user trusts, identified by their contents."""
+"""The source code and values that a user trusts, identified by their contents."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Self
 
 
 def digest_of(source: str) -> str:
-    """Return the SHA-256 digest of `source`, which identifies it for trust."""
+    """Return the SHA-256 digest by which `source` is trusted."""
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What a user trusts: source code and values with these `digests` or, with `everything`, all of them.
+    """What a user trusts: source code and values with the given `digests`, or all if `everything` is set.
 
-    Trusted sources may be executed, and trusted values in a benchmark take effect. By default, nothing is trusted.
+    Trusted source code may be executed, and trusted values in a benchmark take effect. By default, nothing is trusted.
     """
 
     digests: frozenset[str] = frozenset()
@@ -24,7 +24,7 @@ class Trust:
 
     @classmethod
     def all(cls) -> Self:
-        """Trust everything, for files that belong to the caller."""
+        """Return an instance that trusts everything, for files that belong to the caller."""
         return cls(everything=True)
 
     def covers(self, source: str) -> bool:

@@ -1,4 +1,4 @@
-"""The declarations made by adapters."""
+"""The declarations that adapters make."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class AgentTier(StrEnum):
-    """The kind of agent: a loop in the adapter, or a runtime that is an agent itself."""
+    """The kind of agent: a loop run by the adapter, or a runtime that is an agent itself."""
 
     TOOL_LOOP = "tool_loop"
     DEEP_AGENT = "deep_agent"
 
 
 class AdapterConfigError(ValueError):
-    """Raised if a model's configuration does not work with its adapter. The message says how to fix it."""
+    """Raised if a model's configuration does not work with its adapter. The message includes a fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,34 +33,34 @@ class AdapterSpec:
     for all calls, and then closes it. Import SDKs inside the factories, so that listing adapters stays fast. If a
     factory is None, the adapter does not have that port.
 
-    - `check(model)` raises `AdapterConfigError` for problems that would fail every item, such as a missing key or file.
-      It is called before a run and makes no requests.
-    - `mismatches(model, asked, others)` is called before a run. It yields messages about questions in the run (`asked`)
-      that have no recording, and about recordings whose question is neither in the run nor among the questions that the
-      run leaves out (`others`).
+    - `check(model)` raises `AdapterConfigError` for problems that would make every item fail, such as a missing key or
+      file. It is called before a run and must not send requests.
+    - `mismatches(model, asked, others)` is called before a run. `asked` are the questions in the run, and `others` are
+      the questions that the run skips. It yields messages about questions in `asked` that have no recording, and about
+      recordings for questions that are in neither `asked` nor `others`.
     - `recording(model, info)` returns the recorded answer to a question: text, or the messages of a conversation. It is
       called before a run, and raises `PortError` if there is no usable recording.
-    - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
-      imports nothing heavy.
-    - `needs_agent(model)` returns a function that takes a `CallInfo` and returns whether this answer must come through
-      the agent port although the model has no tools, as with a recorded conversation. A run calls it once for each
-      model.
+    - `unavailable()` returns None if the adapter can be used. Otherwise, it returns the reason and the command that
+      installs the missing packages. It must not import anything heavy.
+    - `needs_agent(model)` returns a function that takes a `CallInfo`. The function returns whether an answer has to
+      come through the agent port although the model has no tools, for example because it is a recorded conversation. A
+      run calls `needs_agent` once for each model.
     - `recorded`: whether the answers are recordings. No tools are started for recordings, and their traces are trusted.
     - `free`: whether calls cost nothing because the model runs locally. Recordings are always free.
-    - `served_by(model)` returns the paid provider for look-ups in price lists: the base URL of the server, or the
-      provider's name. By default, this is taken from the model's configuration.
-    - `starts_tools`: whether the adapter itself starts the model's MCP servers, so that the run does not.
-    - `by_item`: whether replies depend on the `CallInfo` as well as the messages, so that items never share replies.
-      Always true for recordings.
+    - `served_by(model)` returns the paid provider to look up in price lists, as the server's base URL or the provider's
+      name. By default, this is taken from the model's configuration.
+    - `starts_tools`: whether the adapter starts the model's MCP servers itself, so that the run does not.
+    - `by_item`: whether replies depend on the `CallInfo` as well as the messages. If so, items never share replies.
+      This is always true for recordings.
     - `extra`: the pydantic model that validates `ModelConfig.extra`, or None if the adapter has no settings.
     - `allowed_in_files`: whether a benchmark, possibly someone else's, may choose this adapter without the user's
-      trust. Set this to True only if the adapter starts no programs and sends requests only where the user's
-      environment points. `restricts(model)` returns further model fields that need trust, such as a `model_name` that
-      is a path. The fields of `extra` have their own marks (`karenina_core.models.settings_models`).
+      trust. Set this to True only if the adapter starts no programs and only sends requests to servers that the user's
+      environment specifies. `restricts(model)` returns other model fields that need trust, such as a `model_name` that
+      is a path. The fields of `extra` are marked separately (`karenina_core.models.settings_models`).
     - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
-      `manual_traces` the adapter reads. A run warns about others that are set; None disables the warning.
-    - `concurrency(model)` returns the maximum number of concurrent calls, if known (the slots of a local server, the
-      processes of an agent). If it is missing or returns None, the run adapts the number to the server.
+      `manual_traces` the adapter reads. A run warns if any of the others are set. None disables the warning.
+    - `concurrency(model)` returns the maximum number of concurrent calls, if known (for example the slots of a local
+      server or the processes of an agent). If it is missing or returns None, the run adapts the number to the server.
     """
 
     interface: str
@@ -87,5 +87,5 @@ class AdapterSpec:
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """The names of the adapter's ports: `llm`, `parser`, `agent`."""
+        """The names of the adapter's ports, out of `llm`, `parser` and `agent`."""
         return tuple(name for name in ("llm", "parser", "agent") if getattr(self, name) is not None)

@@ -16,18 +16,18 @@ STREAM_TIMEOUT: Final = 1800.0
 Secrecy = Literal["key", "whole", "by_name"]
 """Which part of a field is never written to files.
 
-- `key`: all of it, because it is an API key, which the environment may provide.
-- `whole`: all of it, because it may contain secrets anywhere.
+- `key`: the whole value, because it is an API key. The environment may provide it instead.
+- `whole`: the whole value, because any part of it may be secret.
 - `by_name`: the entries whose names suggest a secret, such as `api_key`.
 """
 
 _NEVER: Final[dict[str, JsonValue]] = {"allowed_in_files": "never"}
 _MASK: Final = "*" * 10
-"""What pydantic writes instead of a secret."""
+"""The text that pydantic writes in place of a secret."""
 
 
 def _refuse_mask(value: Any) -> Any:
-    """Raise `ValueError` if a value is a masked secret or contains one."""
+    """Raise `ValueError` if `value` is or contains a masked secret."""
     if masked := next((place for place, text in _strings(value) if _MASK in text), None):
         raise ValueError(
             f"{masked} is a masked secret ({_MASK}) from a configuration dump; remove it to take the key from the "
@@ -39,7 +39,7 @@ def _refuse_mask(value: Any) -> Any:
 def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
     """Yield every string in a JSON value with its location, such as `extra.headers.0`.
 
-    `place` is the location of the value itself. At the top, it is `it`, which other locations do not contain.
+    `place` is the location of `value`. At the top level, it is `it`, which never appears in other locations.
     """
     if isinstance(value, str):
         yield place, value
@@ -51,9 +51,9 @@ def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
 class ModelConfig(StrictSettings, defer_build=True):
     """The configuration of a model that answers or judges.
 
-    `id` is your own short name for the model, unique among the answering models and among the judges. `interface` is
-    the name of an adapter (see `karenina plugins`), and `model_name` is the provider's name for the model. `extra`
-    contains the adapter's own settings. Secrets are never printed, logged or written to files.
+    `id` is a short name of your choice, unique among the answering models and among the judges. `interface` is the name
+    of an adapter (see `karenina plugins`), and `model_name` is the provider's name for the model. `extra` contains the
+    adapter's own settings. Secrets are never printed, logged or written to files.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -136,7 +136,7 @@ class ModelConfig(StrictSettings, defer_build=True):
 
     @property
     def display_string(self) -> str:
-        """The name of the model in results, `interface:model_name`."""
+        """The model's name in results, `interface:model_name`."""
         return f"{self.interface}:{self.model_name}"
 
 

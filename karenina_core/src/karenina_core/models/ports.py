@@ -1,7 +1,7 @@
-"""How models are called: three ports, messages, and categories of errors.
+"""The interface for calling models: three ports, messages, and error categories.
 
 An adapter implements the *ports* that its library supports, and converts between the library's messages and `Message`.
-Ports do not retry, cache or limit calls. The engine does that for all of them.
+Ports do not retry, cache or limit calls, because the engine does that for all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PortName = Literal["llm", "parser", "agent"]
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call by an assistant. `arguments` are JSON values."""
+    """A tool call requested by an assistant message. `arguments` are JSON values."""
 
     id: str
     name: str
@@ -35,9 +35,9 @@ class ToolCall:
 class Message:
     """A message in a conversation.
 
-    `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (thoughts outside the answer) and
-    `notes` (about parts of unknown types that are not in `content`). Only tool messages have `tool_call_id`,
-    `tool_name` and `is_error`.
+    `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thinking, which is not
+    part of the answer) and `notes` (about parts of unknown types that are not in `content`). Only tool messages have
+    `tool_call_id`, `tool_name` and `is_error`.
 
     `is_constant` marks instructions and examples that are the same for all items, so that an adapter can cache the
     prompt up to the last of them. It is not part of the message's content.
@@ -55,7 +55,7 @@ class Message:
 
     @classmethod
     def system(cls, content: str) -> Self:
-        """Return a message containing instructions to the model."""
+        """Return a message that contains instructions for the model."""
         return cls("system", content)
 
     @classmethod
@@ -65,7 +65,7 @@ class Message:
 
     @classmethod
     def assistant(cls, content: str = "", tool_calls: Sequence[ToolCall] = (), reasoning: str | None = None) -> Self:
-        """Create a message from the model, with the tool calls it requests."""
+        """Return a message from the model, with the tool calls that it requests."""
         return cls("assistant", content, tuple(tool_calls), reasoning=reasoning)
 
     @classmethod
@@ -87,7 +87,7 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Create a message from the result of `to_dict`.
+        """Create a message from the output of `to_dict`.
 
         Raises `ValueError` for an unknown role or field, and `TypeError` for an invalid tool call.
         """
@@ -105,10 +105,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts reported by the provider for `calls` calls. A missing count is 0.
+    """The token counts that the provider reported for a number of `calls`. A missing count is 0.
 
-    `cached_tokens` (read from the provider's cache) and `cache_write_tokens` (written to it, at another price) are part
-    of `input_tokens`. `reasoning_tokens` are part of `output_tokens`.
+    `cached_tokens` were read from the provider's cache, and `cache_write_tokens` were written to it at a different
+    price. Both are part of `input_tokens`. `reasoning_tokens` are part of `output_tokens`.
     """
 
     input_tokens: int = 0
@@ -135,15 +135,20 @@ NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class CallNotes:
-    """The retries and times of a call, or of all calls made by a stage, including failed calls.
+    """The retries and durations of a single call, or of all of a stage's calls, including failed ones.
 
-    `retries` counts retries by `ErrorCategory`, and `waited` is the number of seconds between them. `seconds` is the
-    duration of all requests, `answered` that of the requests that were answered, `cost` what they cost in picodollars
-    (None if this is not known), and `queued` is the number of seconds that calls waited for the server's limit or the
-    budget before they were sent. A reply from the journal has the numbers of the original call. `keys` contains the
-    journal keys of the calls. `open_calls` is the number of calls currently in flight, and `open_seconds` is the time
-    during which at least one call was in flight. That time is not the sum of the others, because calls may overlap or
-    be answered from the journal.
+    - `retries`: the number of retries for each `ErrorCategory`.
+    - `waited`: the seconds spent waiting between retries.
+    - `seconds`: the duration of all requests.
+    - `answered`: the duration of the requests that were answered.
+    - `cost`: the cost of the answered requests in picodollars, or None if it is not known.
+    - `queued`: the seconds that calls waited for the server's limit or the budget before they were sent.
+    - `keys`: the calls' journal keys.
+    - `open_calls`: the number of calls currently in flight.
+    - `open_seconds`: the time during which at least one call was in flight. This differs from the sum of the durations,
+      because calls may overlap or be answered from the journal.
+
+    A reply from the journal has the numbers of the original call.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
@@ -168,7 +173,7 @@ class CallNotes:
         self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost
 
     def work_seconds(self, elapsed: float) -> float:
-        """Return how much of `elapsed` seconds with these calls was work rather than waiting."""
+        """Return how many of the `elapsed` seconds were spent working rather than waiting for these calls."""
         return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 
@@ -176,8 +181,8 @@ class CallNotes:
 class SourceFolder:
     """A folder of the user's whose files affect the result of a question.
 
-    `ignores(name)` returns whether an entry with this name has no effect on results, such as a copy left behind by a
-    run. Links are followed only to targets inside `within` (default: `path`).
+    `ignores(name)` returns whether the entry with the given name has no effect on results, such as a copy left behind
+    by a run. Links are only followed if their target is inside `within`, which defaults to `path`.
     """
 
     path: Path
@@ -187,17 +192,17 @@ class SourceFolder:
 
 @dataclass(slots=True)
 class CallInfo:
-    """What a call is for. This is used for look-ups and bookkeeping, and never sent to a model.
+    """The purpose of a call. Used for look-ups and bookkeeping, and never sent to a model.
 
     - `question_id`, `question`, `replicate` (from 1): the item's question and repetition.
     - `task`, `stage`: the `usage_key` and the name of the calling stage.
-    - `order`: the item's position in the run; waiting calls of earlier items are sent first.
+    - `order`: the item's position in the run. Among waiting calls, those of earlier items are sent first.
     - `notes`: the stage's notes, to which every call adds its own.
     - `shared`: whether the stage runs once for all judges of an answer.
-    - `sample`: the number, from 0, of a call that a stage repeats on purpose to get several replies; without it, the
+    - `sample`: the number (from 0) of a call that a stage repeats on purpose to get several replies. Without it, the
       journal would return the first reply for every repetition.
-    - `judge`: the id of the item's judge, or empty if the call is made for all judges.
-    - `sources`: the folders on which agents in a workspace depend, from the stages' `source_folders`.
+    - `judge`: the id of the item's judge. It is empty if the call is made for all judges.
+    - `sources`: the folders whose contents affect agents in a workspace, from the stages' `source_folders`.
     - `shows_truth`: whether the prompt contains ground truth by design (`PromptTask.shows_truth`).
     """
 
@@ -220,10 +225,10 @@ NO_INFO = CallInfo()
 
 @dataclass(slots=True)
 class LLMReply:
-    """The reply of a model. `model` is the provider's name for it, if reported.
+    """A model's reply. `model` is the provider's name for the model, if reported.
 
-    If `finish_reason` is "other" or "failed", `server_reason` is the server's own reason. `notes` is the same as in
-    `Message`.
+    If `finish_reason` is "other" or "failed", `server_reason` is the reason given by the server. `notes` has the same
+    meaning as in `Message`.
     """
 
     text: str
@@ -239,10 +244,10 @@ class LLMReply:
 class ParserReply:
     """A judge's reply to a request for JSON: the raw `text`, and the `mode` of the request.
 
-    Adapters return the text as it is, even if it is invalid or does not match the schema. `karenina_toolkit.structured`
-    repairs and validates it for all adapters. For a schema whose only field is an enum of strings, `option_logprobs`
-    may contain the log-probability of each option's first token, before the schema restricted the choice. `reasoning`
-    and `server_reason` are the same as in `LLMReply`.
+    Adapters return the text unchanged, even if it is invalid or does not match the schema.
+    `karenina_toolkit.structured` repairs and validates it for all adapters. If the schema's only field is an enum of
+    strings, `option_logprobs` may contain the log-probability of each option's first token, before the schema
+    restricted the choice. `reasoning` and `server_reason` have the same meaning as in `LLMReply`.
     """
 
     text: str
@@ -260,8 +265,8 @@ class Turn:
     """A reply from a model that works with tools.
 
     `unfinished` means that the provider paused the turn and expects another request without a tool result. `wire` is
-    the reply in the provider's own format, if it has to be sent back unchanged (signed reasoning). `server_reason` is
-    the same as in `LLMReply`.
+    the reply in the provider's own format, for providers that need it sent back unchanged (signed reasoning).
+    `server_reason` has the same meaning as in `LLMReply`.
     """
 
     message: Message
@@ -274,13 +279,13 @@ class Turn:
 
 
 class TurnGuard(Protocol):
-    """A wrapper around an agent's requests, for the run's journal, limits and retries."""
+    """A wrapper around an agent's requests that applies the run's journal, limits and retries."""
 
     async def __call__(self, ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message], /) -> Turn:
-        """Make the request `ask`, and return the turn.
+        """Make a request by calling `ask`, and return the turn.
 
         `ask` may be called several times, or not at all if the turn is in the journal. `trace` is the conversation so
-        far, without the messages with which the agent started.
+        far, without the agent's initial messages.
         """
 
 
@@ -289,21 +294,21 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """The name used in tool calls: letters, digits, `_` and `-`."""
+        """The name used in tool calls. It consists of letters, digits, `_` and `-`."""
 
     @property
     def description(self) -> str:
-        """What the tool does and when to use it. The model reads this."""
+        """A description for the model of what the tool does and when to use it."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments, which has the type object."""
+        """The JSON Schema of the arguments. Its type must be `object`."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Run the tool, and return the result for the model.
+        """Run the tool and return the result for the model.
 
-        `arguments` match the schema; optional ones may be null. Raises `ToolError` for an error that the model should
-        see, and `PortError` to end the agent's run.
+        `arguments` match the schema. Optional arguments may be null. Raises `ToolError` for an error that the model
+        should see, and `PortError` to end the agent's run.
         """
 
 
@@ -314,13 +319,14 @@ class AgentOptions:
     - `max_turns`: the maximum number of assistant turns.
     - `timeout`: the maximum number of seconds, or None for no limit.
     - `workspace`: the folder in which the agent's tools work.
-    - `tools`: tools in addition to the workspace's own, such as those of MCP servers, which the run has started.
+    - `tools`: tools in addition to the workspace's own, such as those of the MCP servers that the run has started.
       Adapters get all tools from `collect_tools`.
-    - `guard`: for ports that set `guards_calls`, which pass each request through it so that only the failed request is
-      retried. The runs of other agents are limited and retried as a whole.
+    - `guard`: used by ports that set `guards_calls`. They pass each request through the guard, so that only a failed
+      request is retried. Other agents' runs are limited and retried as a whole.
     - `timeout_setting`: the setting that determines `timeout`, for error messages.
-    - `session`: for an agent without a workspace that runs several times for one answer, a path that names the tools
-      that these runs share. Like a workspace, it is entered and left (`context.leave_workspace`), but never a folder.
+    - `session`: used for an agent without a workspace that runs several times for one answer. It is a path that
+      identifies the tools these runs share. Like a workspace, it is entered and left (`context.leave_workspace`), but
+      no such folder exists.
     """
 
     max_turns: int = 25
@@ -334,7 +340,7 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The result of an agent's run, even if it reached its turn limit. `trace` starts after the initial messages."""
+    """The result of an agent's run, even if the turn limit was reached. `trace` starts after the initial messages."""
 
     trace: tuple[Message, ...]
     usage: Usage = Usage(calls=1)
@@ -345,17 +351,17 @@ class AgentReply:
 
 
 class Port(Protocol):
-    """Base class of all ports. A port handles many calls at a time on one event loop, until it is closed."""
+    """Base class of all ports. A port handles many concurrent calls on one event loop until it is closed."""
 
     async def aclose(self) -> None:
-        """Release connections and processes. Called once, at the end of a run."""
+        """Release connections and processes. This is called once, at the end of a run."""
 
 
 class LLMPort(Port, Protocol):
     """A port for plain text."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Send messages and return the reply. Raises `PortError` if the call fails."""
+        """Send the messages and return the reply. Raises `PortError` if the call fails."""
 
 
 class ParserPort(Port, Protocol):
@@ -364,10 +370,10 @@ class ParserPort(Port, Protocol):
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Send messages and return the reply, which should be a JSON object that matches `schema`.
+        """Send the messages and return the reply, which should be a JSON object that matches `schema`.
 
         Use the best mode that the server supports: a native schema, a tool call, or the schema in the prompt. Raises
-        `PortError` if the call fails. A reply that does not match the schema is not an error here.
+        `PortError` if the call fails. Do not raise an error if the reply does not match the schema.
         """
 
 
@@ -379,13 +385,13 @@ class AgentPort(Port, Protocol):
 
         A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached` set, and
         its trace ends with the last assistant message, whose tool calls are not run. Raises `PortError` if a call fails
-        or after `options.timeout` (with the category `timeout`). Its `partial` is the result so far.
+        or if `options.timeout` expires (with the category `timeout`). The error's `partial` is the result so far.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request to a model. With `options`, it is for an agent; with a `schema`, for JSON; otherwise, for text."""
+    """A request to an agent if `options` is set, for JSON if `schema` is set, and otherwise for text."""
 
     model: ModelConfig
     messages: Sequence[Message]
@@ -395,13 +401,13 @@ class ModelRequest:
 
     @property
     def port(self) -> PortName:
-        """The name of the port to which the request is sent."""
+        """The name of the port that handles the request."""
         if self.options is not None:
             return "agent"
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for the reply from `port`. It may raise `PortError`."""
+        """Return an awaitable for the reply from `port`. Awaiting it may raise `PortError`."""
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:
             reply = port.run(self.messages, self.options, info=self.info)
@@ -413,10 +419,10 @@ class ModelRequest:
 
 
 class ErrorCategory(StrEnum):
-    """Why a call failed. This decides whether it is retried.
+    """The reason why a call failed. It determines whether the call is retried.
 
-    `empty` is a reply without content, and `incomplete` one that the server did not mark as complete. `filtered` means
-    that the provider's content filter refused the request, which counts as a reply with `finish_reason`
+    `empty` is a reply without content, and `incomplete` is a reply that the server did not mark as complete. `filtered`
+    means that the provider's content filter refused the request. It counts as a reply with `finish_reason`
     "content_filter".
     """
 
@@ -433,14 +439,14 @@ class ErrorCategory(StrEnum):
 class PortError(Exception):
     """Raised if a call fails.
 
-    - `category`: determines whether the call is retried; `permanent` errors never are.
+    - `category`: determines whether the call is retried. `permanent` errors never are.
     - `status`: the HTTP status, if there was one.
     - `retry_after`: the number of seconds that the server asked to wait, if any.
     - `partial`: the trace and usage of an agent up to the error, if there are any.
     - `usage`: the tokens of replies that were paid for but are not used.
-    - `attempts`: the end of the message, set by the run: how often it tried, and what may help.
+    - `attempts`: the end of the message, set by the run. It states the number of attempts and suggests a fix.
 
-    The message says what was called, where, and what to do about it. It contains no secrets.
+    The message states which call failed, where, and how to fix it. It contains no secrets.
     """
 
     def __init__(
@@ -473,7 +479,10 @@ class PortError(Exception):
 
 
 class NoRecordedReply(PortError):
-    """Raised if a run without calls needs a reply that was not recorded. The item fails even if this is caught."""
+    """Raised if a run that makes no calls needs a reply that was not recorded.
+
+    The item fails even if a stage catches the exception.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)

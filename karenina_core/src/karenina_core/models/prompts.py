@@ -1,8 +1,8 @@
 """Prompt tasks and the assembly of prompts.
 
 Stages declare their prompts as `PromptTask`s. A prompt starts with its constant part (instructions from the task, from
-plugins and from the user), so that servers can cache it, and ends with the item's part. Untrusted
-text in it is put between tags by `karenina_toolkit.fences`.
+plugins and from the user), which servers can cache, and ends with the item's part. Untrusted text in the item's part is
+put between tags by `karenina_toolkit.fences`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from karenina_core.models.ports import Message
 
 @dataclass(frozen=True, slots=True)
 class PromptTask:
-    """A kind of prompt sent by a stage.
+    """A kind of prompt that a stage sends.
 
     `name` is the key in `prompt_config` for the user's own instructions, and `instructions` is the constant text of the
     system message. `shows_truth` marks the few tasks whose requests contain ground truth by design. `family` is another
-    key in `prompt_config`, for a group of tasks; its instructions come first. `examples` are pairs of an item's part
-    and the right reply, sent as chat turns before the actual item.
+    key in `prompt_config`, which applies to a group of tasks. Its instructions come first. `examples` are pairs of an
+    item's part and the correct reply, sent as chat turns before the actual item.
     """
 
     name: str
@@ -39,11 +39,11 @@ def assemble(
     added: Sequence[str] = (),
     user_instructions: Mapping[str, str] | None = None,
 ) -> list[Message]:
-    """Return a prompt: the system prompt, all instructions, the examples, and the item's part `user`.
+    """Return a prompt that consists of the system prompt, all instructions, the examples, and the item's part `user`.
 
-    `added` contains the instructions of plugins. `user_instructions` is the user's `prompt_config`, from which the
-    entries for the task and its family are used. Without instructions, there is no system message. `user` is not
-    changed, so fence any untrusted text in it. All messages but the last are marked as constant.
+    `added` contains the instructions of plugins. `user_instructions` is the user's `prompt_config`, of which the
+    entries for the task and its family are used. Without instructions, there is no system message. `user` is inserted
+    unchanged, so fence any untrusted text in it. All messages except the last are marked as constant.
     """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
@@ -54,6 +54,6 @@ def assemble(
 
 @lru_cache(maxsize=256)
 def _system(*parts: str) -> tuple[Message, ...]:
-    """Return the system message of a prompt, if it is not empty. It is the same for all items."""
+    """Return a tuple containing the system message, or an empty tuple if all `parts` are blank."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
     return (Message.system(text),) if text else ()

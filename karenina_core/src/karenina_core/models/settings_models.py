@@ -1,4 +1,4 @@
-"""Base class of settings models, and marks for what files may set without the user's trust.
+"""Base class of settings models, and marks for the fields that files may set without the user's trust.
 
 A value is *restricted* if it can start a program, choose where requests or keys are sent, name a path, read the
 environment, choose plugins or the executor, search the web, or change prices. Settings, fields of models, settings of
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 AllowedInFiles = Literal["any", "below", "name", "models", "never"]
 """Which values of a field a file may set without the user's trust.
 
-- `any`: all.
-- `below`: paths that stay inside the file's folder after links are resolved.
-- `name`: words that cannot be a path, such as the name of an embedding model.
+- `any`: all values.
+- `below`: paths that are still inside the file's folder after resolving links.
+- `name`: words that cannot be paths, such as the name of an embedding model.
 - `models`: models, whose fields are checked one by one.
-- `never`: none. This is the default for fields without a mark.
+- `never`: no values. This is the default for fields without a mark.
 """
 
 
 def declared(info: FieldInfo, name: str) -> Any:
-    """Return what a field declares under `name` in its `json_schema_extra`, if anything."""
+    """Return the value that a field declares for `name` in its `json_schema_extra`, or None."""
     extra = info.json_schema_extra
     return extra.get(name) if isinstance(extra, dict) else None
 
 
 def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
-    """Return the mark of a field or, if it has none, of the class that declares it.
+    """Return the mark of the given field or, if it has none, of the class that declares it.
 
-    The mark of a class does not apply to fields of its subclasses. Raises `ValueError` for an unknown mark.
+    A class's mark does not apply to fields of its subclasses. Raises `ValueError` for an unknown mark.
     """
     mark = declared(model.model_fields[name], "allowed_in_files")
     if mark is None:
@@ -56,14 +56,14 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
 
 
 class StrictSettings(BaseModel):
-    """Base class of settings given as tables. Unknown names are errors that suggest the closest known name."""
+    """Base class for settings given as tables. The error for an unknown name suggests the closest known name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="wrap")
     @classmethod
     def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Add the nearest known name to the error for each unknown name."""
+        """Add the closest known name to the error message for each unknown name."""
         try:
             return handler(values)
         except ValidationError as error:

@@ -1,6 +1,6 @@
-"""Discovery, selection, loading and registration of plugins. Only this package uses stevedore and pluggy.
+"""Discovery, selection, loading and registration of plugins. No other package uses stevedore or pluggy.
 
-Failures are data: a plugin that cannot be loaded is listed with the reason, and affects only runs that need it.
+Failures are data: a plugin that cannot be loaded is listed with the reason, and only affects runs that need it.
 """
 
 from karenina_core.plugins.discovery import GROUPS, PluginInfo, Selection

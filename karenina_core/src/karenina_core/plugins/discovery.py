@@ -1,4 +1,4 @@
-"""The entry points of plugins: which of them may be loaded, and loading them."""
+"""The entry points of plugins: which of them may be loaded, and how they are loaded."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class PluginInfo:
     """Implemented hooks that have no effect, each with the reason."""
 
     def is_named_in(self, names: Iterable[str]) -> bool:
-        """Return whether `names` contains the name of the plugin or, in any spelling, of its distribution."""
+        """Return whether `names` contains the plugin's name or its distribution's name, in any spelling."""
         return any(name == self.name or canonical(name) == self.distribution for name in names)
 
     def with_failure(self, state: State, failure: str) -> PluginInfo:
-        """Return a copy with this state. `failure` is the reason why the plugin is not used."""
+        """Return a copy with the given state. `failure` is the reason why the plugin is not used."""
         return replace(self, state=state, failure=failure)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A selection of plugins by the names of entry points or distributions.
+    """A selection of plugins by the names of their entry points or distributions.
 
-    Plugins in `block` are not loaded, and if `only` is not empty, neither are any others. `pick` chooses the
-    distribution for names that two distributions offer.
+    Plugins in `block` are not loaded. If `only` is not empty, no other plugins are loaded. `pick` chooses the
+    distribution for names that several distributions offer.
     """
 
     block: frozenset[str] = frozenset()
@@ -64,9 +64,10 @@ class Selection:
     def of(
         cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None
     ) -> Selection:
-        """Create a selection from the `[plugins]` table and the variable `KARENINA_PLUGINS`.
+        """Create a selection from the `[plugins]` table and the environment variable `KARENINA_PLUGINS`.
 
-        The variable is a comma-separated list. `-name` is added to `block`, and other names to `only`.
+        The variable is a comma-separated list. An entry `-name` adds the name to `block`. Any other entry is added to
+        `only`.
         """
         words = [word.strip() for word in os.environ.get("KARENINA_PLUGINS", "").split(",") if word.strip()]
         return cls(
@@ -78,7 +79,8 @@ class Selection:
     def allows(self, info: PluginInfo) -> bool:
         """Return whether the entry point may be loaded.
 
-        `only` never excludes the core, which every plan needs, or hook specifications, which do nothing by themselves.
+        `only` never excludes the core, which every plan needs, or hook specifications, which have no effect by
+        themselves.
         """
         always = info.distribution == CORE or info.kind == "hooks"
         return not info.is_named_in(self.block) and (not self.only or always or info.is_named_in(self.only))
@@ -87,10 +89,10 @@ class Selection:
 def filter_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
-    """Yield the entry points in a group with their states. Those in the state `found` may be loaded.
+    """Yield the entry points of a group with their states. Only those in the state `found` may be loaded.
 
-    If several distributions offer the same name, none is used unless `pick` names one. The choice must not depend on
-    which is found first.
+    If several distributions offer the same name, none of them is used unless `pick` names one. The choice must not
+    depend on the order in which they are found.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
@@ -110,9 +112,9 @@ def filter_entry_points(
 def load_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
 ) -> Iterator[tuple[PluginInfo, T | None]]:
-    """Load the entry points in a group, and yield each with the value of `accept` for its object.
+    """Load the entry points of a group. Yield each with the value that `accept` returns for its object.
 
-    The value is None if it may not be loaded, if loading fails, or if `accept` raises an exception.
+    The value is None if the entry point may not be loaded, if loading fails, or if `accept` raises an exception.
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
@@ -122,10 +124,10 @@ def load_entry_points(
 
 
 def load_entry_point(point: EntryPoint) -> object:
-    """Import the object of an entry point. Import errors are raised unchanged.
+    """Import and return the object of an entry point. Import errors propagate unchanged.
 
-    Loading is left to stevedore, as in other projects. Its list is replaced by this entry point, because it would use a
-    cache on disk and choose any of several with the same name.
+    Loading is done by stevedore, as in other projects. Left to itself, stevedore would use a cache on disk and choose
+    any of several entry points with the same name. Its list of entry points is therefore replaced by this one.
     """
     from stevedore import ExtensionManager, NamedExtensionManager
 
@@ -140,15 +142,15 @@ def load_entry_point(point: EntryPoint) -> object:
 
 
 def canonical(distribution: str) -> str:
-    """Return the normalized name of a distribution, as package indexes compare it."""
+    """Return a distribution's normalized name, as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info`, with the reason if another distribution is to be used for its name.
+    """Return `info`, changed to a failure if another distribution should be used for its name.
 
-    `rivals` are the entry points with this name, including `info`. `picked` is the distribution that the user chose, if
-    any.
+    `rivals` are all entry points with this name, including `info`. `picked` is the distribution that the user chose, or
+    None.
     """
     owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
@@ -170,6 +172,6 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
 
 
 def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:
-    """Describe an entry point. Without a distribution, this is `unknown` in version 0."""
+    """Describe an entry point. Without a distribution, its name is `unknown` and its version is 0."""
     facts = {"Name": "unknown", "Version": "0"} if point.dist is None else facts_of(point.dist)
     return PluginInfo(point.name, kind, canonical(facts["Name"]), facts["Version"], point.value)

@@ -1,14 +1,14 @@
-"""The hooks of the core for adapters, prompts and settings.
+"""The core's hooks for adapters, prompts and settings.
 
-A plugin is any object (a class, a module, an instance) with functions marked `@hookimpl` and named like a hook. An
-entry point in one of the groups `karenina.stages`, `karenina.adapters` and `karenina.plugins` names it. Implementations
-may take fewer arguments than the specification.
+A plugin is any object (a class, a module, an instance) that has functions marked with `@hookimpl` and named after a
+hook. It is named by an entry point in one of the groups `karenina.stages`, `karenina.adapters` and `karenina.plugins`.
+Implementations may take fewer arguments than the specification.
 
-Hooks for stages are in `karenina_core.stages.hookspecs`. Others belong to the distribution with the extension point. It
-marks them `@hookspec` in a module that imports nothing but `karenina_core.hooks` at run time, and names this module in
-the entry-point group `karenina.hookspecs`. If the module defines `offered(plugins)`, it is called after plugins with
-one of its hooks have been loaded or registered. It may also set `karenina_api`. `karenina plugins --hooks` lists all
-hooks.
+Hooks for stages are in `karenina_core.stages.hookspecs`. All other hooks belong to the distribution that has the
+extension point. It marks them with `@hookspec` in a module that imports nothing but `karenina_core.hooks` at run time,
+and lists this module in the entry-point group `karenina.hookspecs`. If the module defines `offered(plugins)`, that
+function is called after plugins with one of its hooks have been loaded or registered. The module may also set
+`karenina_api`. `karenina plugins --hooks` lists all hooks.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_adapters() -> Sequence[AdapterSpec]:
-    """Return adapters, each with its own interface name. They connect to models."""
+    """Return adapters, which connect to models. Each must have an interface name of its own."""
 
 
 @hookspec
 def karenina_prompt_instructions(task: str, interface: str) -> str | None:
-    """Return instructions to add to the prompt of `task` for judges with this `interface`, or None.
+    """Return instructions to add to the prompt of `task` for judges with the given `interface`, or None.
 
-    Called for each prompt.
+    This is called for each prompt.
     """
 
 
 @hookspec
 def karenina_settings() -> Sequence[type[BaseModel]]:
-    """Return settings models for settings that no stage owns. Each setting must have exactly one owner."""
+    """Return settings models for settings that no stage owns. Every setting must have exactly one owner."""

@@ -1,6 +1,6 @@
 """The registry of plugins, and of the objects that they offer through hooks.
 
-Failures are data: they are listed, and affect only runs that need the plugin. The active plugins are those in the
+Failures are data: they are listed, and only affect runs that need the plugin. The active plugins are those in the
 enclosing `use_plugins` block or, by default, the installed plugins.
 """
 
@@ -41,13 +41,13 @@ _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callab
     "stage": (STAGE_HOOKS, name_of_stage, why_refused),
     "adapter": (["karenina_adapters"], name_of_adapter, lambda _: None),
 }
-"""For each kind of entry point: the hooks that offer objects, with functions for their names and problems."""
+"""For each kind of entry point: its hooks, a function that names the offered objects, and one that checks them."""
 _active: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer(Generic[T_co]):
-    """An object that a plugin offers, or its implementation of a hook, with the distribution."""
+    """An object offered by a plugin, or the plugin's implementation of a hook, with the distribution."""
 
     value: T_co
     distribution: str
@@ -57,7 +57,7 @@ class Offer(Generic[T_co]):
 
 
 class Plugins:
-    """The plugins of a process, from entry points or registered by a program.
+    """The plugins of a process, found as entry points or registered by a program.
 
     Use `Plugins.discover()` for the installed plugins, and `Plugins()` to register your own.
     """
@@ -82,10 +82,10 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Return the installed plugins that the selection allows.
+        """Return the installed plugins that `selection` allows.
 
-        `found` replaces the installed entry points in tests; its order does not matter. With `kinds`, only plugins of
-        these kinds are loaded, the `offered` functions of hook owners are not called, and unknown names in the
+        In tests, `found` replaces the installed entry points. Their order does not matter. If `kinds` is given, only
+        plugins of these kinds are loaded, the hook owners' `offered` functions are not called, and unknown names in the
         selection are ignored.
         """
         chosen = selection if selection is not None else Selection.of()
@@ -101,10 +101,10 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Register a plugin without an entry point, under this `distribution` and `version`.
+        """Register a plugin that has no entry point, under the given `distribution` and `version`.
 
-        This calls the `offered` functions of the owners of its hooks. Raises `PluginError` if the plugin does not match
-        the hook specifications, or offers an invalid stage.
+        The `offered` functions of the plugin's hook owners are called. Raises `PluginError` if the plugin does not
+        match the hook specifications or offers an invalid stage.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -118,16 +118,17 @@ class Plugins:
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
 
     def why_absent(self, distribution: str) -> str:
-        """Explain why the plugins of `distribution` are missing, and how to fix it."""
+        """Explain why a distribution's plugins are missing, and how to fix it."""
         for info in self.describe():
             if info.distribution == distribution and info.failure is not None:
                 return f"{distribution} {info.version} cannot be used: {info.failure}"
         return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
-        """Return the implementations of `hook`, without calling them. `hook` is its specification.
+        """Return the implementations of a hook without calling them. `hook` is the hook's specification.
 
-        They only take keyword arguments. Raises `PluginError` if no installed distribution specifies the hook.
+        The implementations only accept keyword arguments. Raises `PluginError` if no installed distribution specifies
+        the hook.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -141,9 +142,9 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin and yield the results.
+        """Call `hook` on each plugin, and yield the results.
 
-        If a plugin raises an exception, it is listed as failed (`reject`) and skipped.
+        A plugin that raises an exception is listed as failed (see `reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:
@@ -156,7 +157,7 @@ class Plugins:
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
         """Return the objects that plugins offer through `hook`, which takes no arguments.
 
-        The hook is only called again after another plugin has been registered. Do not change the list.
+        The result is cached until another plugin is registered. Do not modify the list.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
@@ -164,22 +165,22 @@ class Plugins:
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
-        """Return the objects that plugins offer through `hook`, which takes no arguments, in a single list."""
+        """Return the objects that plugins offer through `hook` in a single list. The hook must take no arguments."""
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
-        """List all plugins of a distribution as failed, because an object it offers cannot be used.
+        """List all plugins of a distribution as failed, because an object that it offers cannot be used.
 
-        They stay registered, so their hooks are still called.
+        The plugins stay registered, so their hooks are still called.
         """
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
                 self._record(info.with_failure("failed", type_and_message(error)))
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
-        """Return the objects of one kind of entry point, `stage` or `adapter`, sorted by name and distribution.
+        """Return the objects offered for a kind of entry point (`stage` or `adapter`), sorted by name and distribution.
 
-        Those that are blocked, conflicting or failed are left out. Do not change the list.
+        Blocked, conflicting and failed ones are omitted. Do not modify the list.
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
@@ -194,7 +195,7 @@ class Plugins:
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
         """Load the plugins of one kind that the selection allows, and list the others with the reason.
 
-        An object named by several entry points is loaded once.
+        An object that several entry points name is only loaded once.
         """
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
         for info, plugin in load_entry_points(points, kind, selection, lambda plugin, _: plugin):
@@ -206,9 +207,9 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object of one or more entry points, and check what it offers.
+        """Register the object that one or more entry points name, and check what it offers.
 
-        They are listed as loaded or failed. Returns the failure, if any.
+        The entry points are listed as loaded or failed. Returns the reason for a failure, or None.
         """
         fresh = id(plugin) not in self._plugins
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
@@ -237,7 +238,6 @@ class Plugins:
         return failure
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
-        """Warn about names in the selection that belong to no installed plugin or distribution."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):
@@ -248,8 +248,8 @@ class Plugins:
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register a plugin with pluggy unless it is already registered.
 
-        Return the reason if it is rejected, or None if not. Raises pluggy's `PluginValidationError` or `ValueError` if
-        it does not match the specifications.
+        Returns the reason if the plugin is rejected, otherwise None. Raises pluggy's `PluginValidationError` or
+        `ValueError` if the plugin does not match the specifications.
         """
         hashing: object = plugin.__hash__
         failure = "the plugin is not hashable; set eq=False" if hashing is None else version_mismatch(plugin)
@@ -261,20 +261,20 @@ class Plugins:
         return failure
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
-        """Call `hook` on this plugin alone. Returns None if it does not have the hook."""
+        """Call `hook` on the given plugin only. Returns None if the plugin does not implement the hook."""
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
-        """Return a copy of `info` for a plugin in use, listing hooks whose owner is missing."""
+        """Return a copy of `info` in the state `loaded`, listing the plugin's hooks that are not specified."""
         names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` on all hook owners, or just on those of the hooks of `plugin`.
+        """Call `offered` on all hook owners, or only on the owners of the given plugin's hooks.
 
-        If it raises an exception, the owner is listed as failed.
+        If the call raises an exception, the owner is listed as failed.
         """
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
@@ -286,22 +286,20 @@ class Plugins:
                     self._record(owner.info.with_failure("failed", f"offered: {type_and_message(error)}"))
 
     def _record(self, info: PluginInfo) -> None:
-        """Record the current state of an entry point."""
         self._infos[(info.kind, info.name, info.distribution)] = info
 
 
 def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:
-    """Return the plugins in the enclosing `use_plugins` block, or otherwise the installed plugins of these kinds
-    (None: all kinds).
+    """Return the active plugins: those in the enclosing `use_plugins` block or, by default, the installed ones.
 
-    Installed plugins are discovered when first needed.
+    Installed plugins are discovered when first needed. `kinds` limits them to some kinds. By default, all are loaded.
     """
     return _active.get() or installed_plugins(Selection.of(), kinds)
 
 
 @cache
 def installed_plugins(selection: Selection, kinds: tuple[Kind, ...] | None = None) -> Plugins:
-    """Return the installed plugins that a selection allows, discovered once per process.
+    """Return the installed plugins that `selection` allows. They are only discovered once per process.
 
     Use `kinds` to load only some kinds of plugins.
     """

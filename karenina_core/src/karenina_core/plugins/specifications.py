@@ -1,4 +1,4 @@
-"""Hook specifications of the core, and of distributions with their own extension points."""
+"""The hook specifications of the core and of other distributions with extension points."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ GROUP: Final = "karenina.hookspecs"
 
 _CORE: Final = PluginInfo("core", "hooks", CORE, __version__, "", "loaded")
 _CORE_MODULES: Final = ("karenina_core.stages.hookspecs", "karenina_core.plugins.hookspecs")
-"""Imported by name, because these modules are in higher layers."""
+"""Imported by name, because these modules belong to higher layers."""
 
 
 @dataclass(frozen=True)
 class HookOwner:
-    """A module containing hook specifications, and its entry point."""
+    """A module that contains hook specifications, and its entry point."""
 
     module: ModuleType
     info: PluginInfo
@@ -41,7 +41,7 @@ class HookOwner:
 
 @dataclass(frozen=True, slots=True)
 class Specifications:
-    """The hooks that plugins may implement, by owner (the core first).
+    """The hooks that plugins may implement, grouped by owner, with the core first.
 
     `problems` contains entry points whose specifications cannot be used.
     """
@@ -51,10 +51,10 @@ class Specifications:
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules of `points`, and return their specifications and those of the core.
+        """Import the modules named by `points`, and return their specifications together with the core's.
 
-        If two modules specify the same hook, neither is used, unless one is the core's. Entry points that are not used
-        or cannot be loaded are in `problems`.
+        If two modules specify the same hook, neither is used, unless one belongs to the core. Entry points that are not
+        used or cannot be loaded are listed in `problems`.
         """
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
@@ -70,7 +70,7 @@ class Specifications:
         return cls(tuple(accepted), tuple(problems))
 
     def why_missing(self, hook: str) -> str:
-        """Return why a hook is not specified, and how to fix this."""
+        """Explain why there is no specification for `hook`, and how to fix it."""
         owner = read_catalog()["hooks"].get(hook)
         for info in self.problems:
             if info.distribution == owner:
@@ -84,21 +84,22 @@ class Specifications:
 
 @cache
 def installed_specifications(selection: Selection, *more: EntryPoint) -> Specifications:
-    """Return the installed specifications, loaded once per process. `selection` may block some."""
+    """Return the installed specifications, loaded once per process. `selection` may block some of them."""
     return Specifications.load([*installed().select(group=GROUP), *more], selection)
 
 
 class PluginManager(pluggy.PluginManager):
-    """Plugin manager that checks implementations against specifications, and suggests names for unknown hooks.
+    """A pluggy manager that checks implementations against specifications, and suggests names for unknown hooks.
 
-    It ignores hooks of this project's packages that are not installed.
+    Hooks specified by packages of this project that are not installed are ignored.
     """
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         """Return the options of a hook implementation.
 
-        Hooks of this project's packages that are not installed become optional. Raises `PluginValidationError` for a
-        wrapper, an unknown hook, or a function that is named like a hook but lacks `@hookimpl`.
+        Hooks specified by packages of this project that are not installed are treated as optional. Raises
+        `PluginValidationError` if the function is a hook wrapper, implements an unknown hook, or is named after a hook
+        but not marked with `@hookimpl`.
         """
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
@@ -119,8 +120,8 @@ class PluginManager(pluggy.PluginManager):
 def _owner(module: object, info: PluginInfo) -> HookOwner:
     """Return the hook owner for a module.
 
-    Raises `TypeError` if it is not a module, and `ImportError` if it specifies no hooks or was made for another version
-    of the plugin interface.
+    Raises `TypeError` if `module` is not a module. Raises `ImportError` if it specifies no hooks, or if it was made for
+    another version of the plugin interface.
     """
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
@@ -133,7 +134,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
 
 
 def _conflict(one: HookOwner, other: HookOwner) -> str:
-    """Return the message for two distributions that specify the same hook, with the line that fixes it."""
+    """Return an error message for two distributions that specify the same hook, with a fix."""
     hook = next(name for name in one.hooks if name in other.hooks)
     both = sorted((one.info, other.info), key=lambda info: (official_first(info.distribution), info))
     return (

@@ -1,7 +1,7 @@
 """A stage's access to an item.
 
-The data of an item is in a `State`. Each stage gets its own context, which only allows what the stage declares.
-Answer-scope stages write to the state of the answer, which is the parent of its items' states.
+An item's data is stored in a `State`. Each stage gets its own context, which only allows the access that the stage
+declares. Answer-scope stages write to the state of the answer, which is the parent of its items' states.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ logger = logging.getLogger("karenina")
 
 
 class VerificationContext:
-    """A stage's access to an item. Its docstrings are the contract between stages and the pipeline."""
+    """A stage's access to an item. The docstrings of this class are the contract between stages and the pipeline."""
 
     __slots__ = ("_planned", "_settings", "_state", "calls")
 
@@ -101,35 +101,36 @@ class VerificationContext:
 
     @property
     def replicate(self) -> int:
-        """The number of this repetition of the question, from 1."""
+        """The number of this repetition of the question, starting at 1."""
         return self._state.item.replicate
 
     @property
     def run_name(self) -> str | None:
-        """The user's name for the run."""
+        """The user's name for the run, or None."""
         return self._state.item.run_name
 
     @property
     def trust(self) -> Trust:
-        """Which of the benchmark's code and restricted values the user trusts."""
+        """The user's trust in the benchmark's code and restricted values."""
         return self._state.item.trust
 
     @property
     def plugins(self) -> Plugins:
-        """The plugins of the run."""
+        """The plugins used in the run."""
         return self._state.item.ports.plugins
 
     @property
     def config(self) -> VerificationConfig:
         """The complete configuration.
 
-        To read settings of other owners, use `setting`, which works even if the owner is missing.
+        To read settings that another distribution owns, use `setting`, which works even if that distribution is not
+        installed.
         """
         return self._state.item.config
 
     @property
     def settings(self) -> BaseModel:
-        """The stage's own settings. Raises `UndeclaredSetting` if it has none."""
+        """The stage's own settings. Raises `UndeclaredSetting` if the stage has none."""
         if self._settings is None:
             model = self._planned.settings
             if model is None:
@@ -139,14 +140,17 @@ class VerificationContext:
 
     @property
     def question_settings(self) -> BaseModel:
-        """The question's values for the stage's `question_settings`. Raises `UndeclaredSetting` if it has none."""
+        """The question's values for the stage's `question_settings`.
+
+        Raises `UndeclaredSetting` if the stage declares no `question_settings`.
+        """
         model = self._planned.question_settings
         if model is None:
             raise UndeclaredSetting(f"stage {self._planned.name} declares no question_settings")
         return read_owned(model, self.question.extra)
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting. If its owner is not installed, this is the value in `reads`.
+        """Return the value of a setting. If the setting's owner is not installed, return the default given in `reads`.
 
         Raises `UndeclaredSetting` if the setting belongs neither to the core nor to the stage and is not listed in
         `reads`.
@@ -160,7 +164,7 @@ class VerificationContext:
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that puts the question's id before each message."""
+        """A logger that adds the question's id to the start of each message."""
         return _StageLog(logger, {"stage": self._planned.name, "question": self.question.id})
 
     # ---- artifacts
@@ -168,7 +172,8 @@ class VerificationContext:
     def get_artifact(self, key: ArtifactKey[T]) -> T:
         """Return the value of an artifact.
 
-        Raises `MissingArtifact` if it has not been set, and `UndeclaredArtifact` if this stage does not declare it.
+        Raises `MissingArtifact` if the artifact has not been set, and `UndeclaredArtifact` if the stage does not
+        declare it.
         """
         self._check_read(key)
         value = self._state.read(key.name)
@@ -182,16 +187,16 @@ class VerificationContext:
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
         """Return the value of an artifact, or None if it has not been set.
 
-        Raises `UndeclaredArtifact` if the stage does not declare it.
+        Raises `UndeclaredArtifact` if the stage does not declare the artifact.
         """
         self._check_read(key)
         return cast("T | None", self._state.read(key.name))
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Set an artifact. A standard key with a section also sets the field of the result.
+        """Set an artifact. If `key` is a standard key with a section, the result's field is set too.
 
-        None is valid for every key. Raises `UndeclaredArtifact` if the stage does not produce the artifact, and
-        `ArtifactTypeError` if the value has the wrong type.
+        None is valid for every key. Raises `UndeclaredArtifact` if the stage does not declare that it produces the
+        artifact, and `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
@@ -200,11 +205,11 @@ class VerificationContext:
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
-        """Replace an artifact of another stage, and log a warning.
+        """Replace an artifact that another stage produced, and log a warning.
 
-        The result records the stage, both values and the reason. Raises `NothingToRevise` if there is no value yet,
-        `UndeclaredArtifact` if the stage does not revise the artifact, and `ArtifactTypeError` if the value has the
-        wrong type.
+        The stage, both values and the reason are recorded in the result. Raises `NothingToRevise` if the artifact has
+        no value yet, `UndeclaredArtifact` if the stage does not declare that it revises the artifact, and
+        `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -223,12 +228,12 @@ class VerificationContext:
     def offer_value(
         self, name: str, value: Any, *, why: str | None = None, counts: Literal["undecided", "wrong"] = "undecided"
     ) -> None:
-        """Offer a JSON value to the fields of templates that name it as their source.
+        """Offer a JSON value to template fields that name it as their source.
 
-        If there is no value, pass None with the reason `why`, and with `counts`, which states whether fields with this
-        source are then undecided (no program could find the value) or wrong (the answer has no such value). The result
+        If there is no value, pass None and give the reason in `why`. `counts` then determines whether fields with this
+        source are undecided (no program could find the value) or wrong (the answer has no such value). The result
         contains the values that its template uses. Raises `UndeclaredArtifact` if the stage does not declare the name
-        in `offers`, and `ValueError` if `value` is not JSON, or is None without a reason.
+        in `offers`. Raises `ValueError` if `value` is not JSON, or if it is None and there is no reason.
         """
         if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
@@ -238,26 +243,26 @@ class VerificationContext:
 
     @property
     def known_values(self) -> Mapping[str, KnownValue]:
-        """The values that stages have offered for the item and its answer, by name."""
+        """The values that stages have offered for the item and its answer, keyed by name."""
         return self._state.all_values()
 
     def set_result_field(self, name: str, value: object) -> None:
         """Set a field of the result.
 
-        This can be a standard field that has no artifact, such as rubric scores. Any other name sets
-        `result.extensions[<distribution of the stage>][name]`.
+        `name` can be a standard field that has no artifact, such as rubric scores. Any other name sets
+        `result.extensions[<the stage's distribution>][name]`.
         """
         self._fields_for(name)[name] = value
 
     def offer_result_field(self, name: str, value: object) -> None:
-        """Set a field of the result like `set_result_field`, unless it is already set."""
+        """Set a field of the result like `set_result_field`, unless the field is already set."""
         self._fields_for(name).setdefault(name, value)
 
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
         """Add entries to a mapping or list in the result that several stages share, such as `trait_errors`.
 
-        Entries with the same key are replaced, and others are kept. Raises `ValueError` if the field has a value of
-        another kind.
+        Existing entries are kept unless they have the same key as a new one. Raises `ValueError` if the field already
+        contains a different type of value.
         """
         fields = self._fields_for(name)
         before = fields.get(name)
@@ -271,7 +276,7 @@ class VerificationContext:
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
-        """Return the section of the result for the field `name`, creating it if necessary."""
+        """Return the section of the result that contains the given field, creating the section if necessary."""
         section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
         return self._state.fields.setdefault(section, {})
 
@@ -280,7 +285,7 @@ class VerificationContext:
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
         """Declare that the item is not correct, and log the reason. Later stages still run.
 
-        The first veto sets the outcome of the item. The result contains all of them.
+        The first veto determines the item's outcome. The result lists all vetoes.
         """
         stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
@@ -288,13 +293,13 @@ class VerificationContext:
 
     @property
     def vetoes(self) -> Sequence[VetoRecord]:
-        """The vetoes so far, starting with those of the answer."""
+        """The vetoes so far, starting with those from answer-scope stages."""
         return tuple(self._state.all_vetoes())
 
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
         """End the item without judging it. Later stages are skipped, and only the first error is recorded.
 
-        Raises `ValueError` if `outcome` is for judged items.
+        Raises `ValueError` if `outcome` is an outcome for judged items.
         """
         if self._state.error is None:
             if Outcome(outcome).judged:
@@ -306,16 +311,16 @@ class VerificationContext:
 
     @property
     def error(self) -> ItemError | None:
-        """The error that ended the item, or None if there is none."""
+        """The error that ended the item, or None."""
         return self._state.first_error()
 
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """Return the messages for a call to `model` (default: the judge), ending with `user`.
+        """Return the messages for a call to `model` (by default, the judge). The last message contains `user`.
 
-        The system message contains the model's system prompt and the instructions from the task, plugins and the user.
-        The task's examples come next. `user` is not changed.
+        The system message contains the model's system prompt and the instructions from the task, the plugins and the
+        user. The task's examples come next. `user` is not changed.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
@@ -326,15 +331,15 @@ class VerificationContext:
         return messages
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
-        """Return the plain-text port of `model` (default: the judge)."""
+        """Return the plain-text port of `model` (by default, the judge)."""
         return StagePort(self.calls, model or self.parsing_model)
 
     def parser(self, model: ModelConfig | None = None) -> ParserPort:
-        """Return the JSON port of `model` (default: the judge)."""
+        """Return the JSON port of `model` (by default, the judge)."""
         return StagePort(self.calls, model or self.parsing_model)
 
     def agent(self, model: ModelConfig | None = None) -> AgentPort:
-        """Return the port of `model` (default: the judge) for conversations with tools."""
+        """Return the port of `model` (by default, the judge) for conversations with tools."""
         return StagePort(self.calls, model or self.parsing_model)
 
     @property
@@ -343,33 +348,33 @@ class VerificationContext:
         return self.calls.info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in every attempt, so that a resumed run runs the item again.
+        """Record that a call failed on every attempt, so that a resumed run runs the item again.
 
         If `error` is a `NoRecordedReply`, the stage fails with it when it ends.
         """
         self.calls.count_failure(error)
 
     def answers_through_agent(self) -> bool:
-        """Return whether this answer must come through the agent port, according to the adapter."""
+        """Return whether the adapter requires this answer to come through the agent port."""
         return self._state.item.ports.answers_through_agent(self.answering_model, self.call_info)
 
     def answer_is_recorded(self) -> bool:
-        """Return whether the answer is a recording, according to the adapter."""
+        """Return whether the answer is a recording. The adapter decides this."""
         return self._state.item.ports.recorded(self.answering_model)
 
     async def consult(self, service: str, query: str, ask: Ask) -> str:
-        """Ask a service that is not a model, such as a search or database, and return its reply.
+        """Query a service that is not a model, such as a search or database, and return its reply.
 
         The reply is stored in the journal, and taken from there when a run is resumed or replayed. Temporary failures
-        are retried, and identical queries at the same time are sent once. Failures are not stored, so that a resumed
-        run runs the item again.
+        are retried, and identical concurrent queries are only sent once. Failures are not stored, so a resumed run runs
+        the item again.
 
-        `service` and `query` are the key of the reply. Include everything that the reply depends on (as JSON if there
-        are several values), but no secrets. `ask` makes one request within `request_timeout` seconds. It may return an
-        awaitable; a plain function runs in a thread.
+        `service` and `query` are the reply's key. Include everything on which the reply depends (as JSON if there are
+        several values), but no secrets. `ask` makes a single request, which must finish within `request_timeout`
+        seconds. It may return an awaitable. A plain function runs in a thread.
 
-        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category decides whether to retry.
-        All other exceptions are permanent.
+        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category determines whether to
+        retry. All other exceptions are permanent errors.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
@@ -382,28 +387,28 @@ class VerificationContext:
     def at_end(self, callback: AtEnd) -> None:
         """Call `callback` when the item has ended, even after errors.
 
-        In answer-scope stages, this is when the last item of the answer has ended. Callbacks run in reverse order and
-        may return an awaitable. Their errors are only logged.
+        For answer-scope stages, this is when the answer's last item has ended. Callbacks run in reverse order and may
+        return an awaitable. Their errors are only logged.
         """
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents work in a folder. Called automatically before an agent runs there."""
+        """Record that agents are working in a folder. This is called automatically before an agent runs there."""
         self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
-        """End processes started for agents in the folder, unless other items are working there.
+        """End the processes that agents started in the folder, unless other items are using it.
 
-        Call this before removing a workspace. Otherwise, it is called after the last stage of the item or, for
-        answer-scope stages, of the answer.
+        Call this before removing a workspace. Otherwise, it is called automatically after the last stage of the item
+        or, for answer-scope stages, of the answer.
         """
         await self._state.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts, abandon: bool = False) -> T:
         """Run `function` in a thread. Use this for work that takes more than a few milliseconds.
 
-        A thread cannot be stopped, so an item that is cancelled (`item_timeout`, Ctrl-C) waits for it. Set `abandon` to
-        not wait, which is safe only for functions without side effects.
+        A thread cannot be stopped. If the item is cancelled (`item_timeout`, Ctrl-C), it therefore waits for the thread
+        to finish. Set `abandon` to skip this wait, which is only safe for functions without side effects.
         """
         return await to_thread.run_sync(function, *arguments, abandon_on_cancel=abandon)
 
@@ -413,7 +418,7 @@ class VerificationContext:
     def state(self) -> State:
         """The state of the item, for stages that read everything (`optional = ANY`).
 
-        Raises `UndeclaredArtifact` for other stages.
+        Raises `UndeclaredArtifact` for any other stage.
         """
         if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, "*", "reads", "`optional` (as optional = ANY)")
@@ -425,7 +430,7 @@ class VerificationContext:
             raise UndeclaredArtifact(self._planned.name, key.name, "reads", "requires or optional")
 
     def _check_type(self, key: AnyKey, value: object) -> None:
-        """Raise `ArtifactTypeError` if the value has the wrong type. None is always valid."""
+        """Raise `ArtifactTypeError` if the value has the wrong type for `key`. None is always valid."""
         if not key.accepts(value):
             requirement = f"{key.type.__name__}; {key.cure}" if key.cure else key.type.__name__
             raise ArtifactTypeError(

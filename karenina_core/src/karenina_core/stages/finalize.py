@@ -1,4 +1,4 @@
-"""The stage `FinalizeResult` for slot 13, which creates the result of an item, even after errors."""
+"""The stage `FinalizeResult` for slot 13, which creates an item's result, even after errors."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 
 _RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
-"""The section and field of the result for each artifact, by name."""
+"""The section and field of the result that each artifact sets, keyed by artifact name."""
 NO_TEMPLATE = "no_template"
 _RESERVED_LEVELS: Final = 20
-"""Levels of nesting reserved for the documents in which results are stored."""
+"""The levels of JSON nesting reserved for the documents in which results are stored."""
 
 
 class FinalizeResult(Stage):
-    """The last stage, which reads all artifacts and always creates a result. It calls no models."""
+    """The last stage, which reads all artifacts and always creates a result. It does not call models."""
 
     name = "FinalizeResult"
     optional = ANY
@@ -47,12 +47,12 @@ class FinalizeResult(Stage):
     runs_after_error = True
 
     def execute(self, context: VerificationContext) -> None:
-        """Create the result of the item."""
+        """Create the item's result."""
         context.set_artifact(VERIFICATION_RESULT, make_result(context.state))
 
 
 class plugin:  # noqa: N801 - what entry points name
-    """The plugin for the core's own stage."""
+    """The plugin that provides the core's own stage."""
 
     @staticmethod
     @hookimpl
@@ -62,7 +62,7 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of an item in any state. If it cannot be built, the result is just that error."""
+    """Return the result of an item in any state. If this fails, return a result that only contains the error."""
     try:
         return _make_result(state)
     except Exception as failure:
@@ -73,7 +73,7 @@ def make_result(state: State) -> VerificationResult:
 
 
 def _make_result(state: State) -> VerificationResult:
-    """Return the result of an item. Raises an exception if it cannot be built, unlike `make_result`."""
+    """Return an item's result. Unlike `make_result`, this raises an exception if the result cannot be built."""
     verdict = verify_result(state)
     sections = _sections(state)
     template = sections.setdefault("template", {})
@@ -109,17 +109,17 @@ def _make_result(state: State) -> VerificationResult:
 
 
 def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> bool:
-    """Return whether every trait has a score, or is a dynamic trait whose concept is not in the answer."""
+    """Return whether every trait has a score. Dynamic traits whose concept is not in the answer do not need one."""
     rubric = rubric or VerificationResultRubric()
     scores, skipped = rubric.get_all_trait_scores(), rubric.dynamic_rubric_skipped_traits or {}
     return all(scores.get(name) is not None or name in skipped for name in question.trait_names())
 
 
 def verify_result(state: State) -> bool | None:
-    """Return the verdict: False after a veto, otherwise that of fields and patterns.
+    """Return the verdict: False after a veto, otherwise the result of comparing fields and patterns.
 
-    It is None if nothing was compared or, unless a pattern fails, if the fields are undecided. An error after a veto
-    changes the outcome (the item is not judged and counts in no rate), but not the verdict.
+    The verdict is None if nothing was compared. It is also None if the fields are undecided and no pattern fails. An
+    error after a veto changes the outcome (the item is not judged and does not count in any rate), but not the verdict.
     """
     if state.all_vetoes():
         return False
@@ -134,8 +134,8 @@ def verify_result(state: State) -> bool | None:
 def outcome(state: State, verdict: bool | None) -> Outcome:
     """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored.
 
-    `verdict` comes from `verify_result`. An answer that was cut off is truncated even if nothing was compared, and an
-    item without a verdict is scored even if some traits have no score.
+    `verdict` is the return value of `verify_result`. An answer that was cut off is truncated even if nothing was
+    compared. An item without a verdict is scored even if some traits have no score.
     """
     error = state.first_error()
     if error is not None:
@@ -156,9 +156,9 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 
 def _validate_result(values: dict[str, Any]) -> VerificationResult:
-    """Create a result from these values.
+    """Create a result from the given values.
 
-    Unsupported values become strings, and fields of the wrong type move to extensions.
+    Unsupported values are converted to strings, and fields of the wrong type are moved to the extensions.
     """
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
@@ -171,10 +171,10 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Convert every part of `value` to JSON values.
+    """Convert `value` to JSON, handling its parts separately down to a depth of `levels`.
 
-    Other objects become strings, and so do NaN and infinities. If a part cannot be converted at all, the result is a
-    string with its type. Below a depth of `levels`, this replaces the whole value.
+    Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
+    by a string that names its type. Parts below `levels` are not replaced separately.
     """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
@@ -189,9 +189,9 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Return the result fields by section. Those set by name override those from artifacts.
+    """Return the result's fields, grouped by section. Fields set by name override those set by artifacts.
 
-    Fields of an item override those of its answer. Artifacts that are None are left out.
+    An item's fields override those of its answer. Artifacts that are None are omitted.
     """
     sections: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
@@ -207,7 +207,7 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Move values of the wrong type to the extensions, in place."""
+    """Move values of the wrong type to the extensions. Modifies and returns `values`."""
     invalid = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
     for problem in error.errors(include_url=False):
         section, *field = (str(part) for part in problem["loc"])
@@ -219,7 +219,10 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the values extracted by the judge, and the ground truth. Empty if there is no template."""
+    """Return the known values, the values extracted by the judge, and the ground truth.
+
+    Without a template, the result is empty.
+    """
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:
@@ -237,9 +240,9 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    """Return the tokens by usage key, with their sum as `total`, or None if no calls were made.
+    """Return the token counts of each usage key, with their sum as `total`, or None if no calls were made.
 
-    Calls for the answer are included. Keys without calls, such as a recorded answer, are left out.
+    Calls made for the answer are included. Keys without calls, such as those of a recorded answer, are omitted.
     """
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
@@ -257,7 +260,7 @@ def _usage(state: State) -> dict[str, dict[str, Any]] | None:
 
 
 def _usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the counts as a JSON-compatible dict. `total_tokens` is the sum of input and output."""
+    """Return token counts as a JSON-compatible dict. `total_tokens` is the sum of input and output tokens."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -272,7 +275,7 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
 def _metadata(state: State) -> dict[str, Any]:
     """Return the metadata section. Without a judge, the answering model takes its place.
 
-    The execution time includes that of the answer.
+    The execution time includes the time spent on the answer.
     """
     item = state.item
     question = item.question

@@ -1,4 +1,4 @@
-"""The core's hooks for stages: one for each of the thirteen slots, and one for all others."""
+"""The core's hooks for stages: one for each of the thirteen slots, and one for stages without a slot."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_validate_template() -> Sequence[type[Stage]]:
-    """Return stages for slot 1, which loads the template of a question."""
+    """Return stages for slot 1, which loads a question's template."""
 
 
 @hookspec
 def karenina_generate_answer() -> Sequence[type[Stage]]:
-    """Return stages for slot 2, which generates the answer of the model under test."""
+    """Return stages for slot 2, which gets an answer from the model under test."""
 
 
 @hookspec
 def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
-    """Return stages for slot 3, which fails agents that reached their turn limit."""
+    """Return stages for slot 3, which fails an item if the agent reached its turn limit."""
 
 
 @hookspec
 def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
-    """Return stages for slot 4, which fails conversations that do not end in an answer."""
+    """Return stages for slot 4, which fails an item if the conversation does not end in an answer."""
 
 
 @hookspec
 def karenina_abstention_check() -> Sequence[type[Stage]]:
-    """Return stages for slot 5, which detects abstentions."""
+    """Return stages for slot 5, which checks whether the model refused to answer."""
 
 
 @hookspec
 def karenina_sufficiency_check() -> Sequence[type[Stage]]:
-    """Return stages for slot 6, which detects answers that are not enough to fill the template."""
+    """Return stages for slot 6, which checks whether the answer contains enough information to fill the template."""
 
 
 @hookspec
@@ -54,12 +54,12 @@ def karenina_verify_template() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_embedding_check() -> Sequence[type[Stage]]:
-    """Return stages for slot 9, which may reverse a failure if value and ground truth have the same meaning."""
+    """Return stages for slot 9, which may overturn a failure if value and ground truth have the same meaning."""
 
 
 @hookspec
 def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
-    """Return stages for slot 10, which fails extracted values that nothing in the answer supports."""
+    """Return stages for slot 10, which fails an item if nothing in the answer supports an extracted value."""
 
 
 @hookspec
@@ -69,7 +69,7 @@ def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
-    """Return stages for slot 12, which fails trait scores that nothing in the answer supports."""
+    """Return stages for slot 12, which fails an item if nothing in the answer supports a trait's score."""
 
 
 @hookspec
@@ -79,4 +79,4 @@ def karenina_finalize_result() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_extra_stages() -> Sequence[type[Stage]]:
-    """Return stages without a slot. Their artifacts, `after` and `before` decide where they run."""
+    """Return stages without a slot. Their artifacts, `after` and `before` determine where they run."""

@@ -32,7 +32,7 @@ Scope = Literal["item", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class ModelNeed:
-    """A model that a stage will call. `role` is for messages, and `ports` are those that it must have."""
+    """A model that a stage will call. It must have all `ports`. Messages refer to it as `role`."""
 
     role: str
     model: ModelConfig
@@ -41,9 +41,9 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """A service that a stage needs but that is not available. Only runs without calls are allowed.
+    """A service that a stage needs but that is not available. Only runs that make no calls are allowed.
 
-    `problem` says which service it is, why it is not available, and how to fix it.
+    `problem` names the service, the reason why it is not available, and a fix.
     """
 
     problem: str
@@ -54,7 +54,7 @@ Need = ModelNeed | ServiceNeed
 
 @dataclass(slots=True, unsafe_hash=True)
 class Skip:
-    """The reason why a stage is left out of a plan or does not run for an item. It is falsy."""
+    """The reason why a stage is left out of a plan or skipped for an item. It is falsy."""
 
     why: str
 
@@ -63,36 +63,36 @@ class Skip:
 
 
 class Stage:
-    """A step from a question to its result. The plan orders stages by the declarations of their classes.
+    """A step from a question to its result. The plan orders stages based on the declarations in their classes.
 
-    A single object serves all items of a run concurrently, so it must not store anything about an item; use the
-    context.
+    A single object serves all items of a run concurrently, so it must not store anything about an item. Use the context
+    for that.
 
-    - `for_slot`: the slot for all stages of a base class. A stage has the slot of the hook through which a plugin
-      offers the stage; a `for_slot` (or `slot`) that disagrees with the hook is refused.
-    - `requires`: artifacts that the stage needs; it is skipped if their producer did not run.
-    - `optional`: artifacts that it reads if they exist; it comes after their producers.
-    - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
-    - `revises`: artifacts of other stages that it may replace; other readers come after the last reviser.
-    - `after`, `before`: names of stages, or slots, meaning all stages in those slots. They only order the stages in a
-      plan, and do not add any.
+    - `for_slot`: the slot for all stages of a base class. A stage's slot is determined by the hook through which a
+      plugin offers the stage. A `for_slot` (or `slot`) that contradicts the hook is an error.
+    - `requires`: artifacts that the stage needs. It is skipped if their producer did not run.
+    - `optional`: artifacts that the stage reads if they exist. It runs after their producers.
+    - `produces`: artifacts that the stage creates. If it runs, it must set all of them (None is a valid value).
+    - `revises`: other stages' artifacts that the stage may replace. All other readers run after the last revision.
+    - `after`, `before`: names of stages, or slots, meaning all stages in those slots. They only determine the order of
+      stages in a plan, and do not add any.
     - `scope`: `"item"`, or `"answer"` for a stage that runs once for all judges of an answer.
-    - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share a model.
-    - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
+    - `settings`: the pydantic model of the settings that the stage owns. Stages of one distribution may share a model.
+    - `reads`: settings with other owners that the stage reads, with the values to use if the owner is not installed.
     - `trait_settings`: the pydantic model of the rubric trait fields that the stage owns. Their values are in the
       `extra` of a trait, and the stage checks them before a run.
     - `question_settings`: the same for fields of questions, whose values are in `Question.extra`.
     - `field_settings`: the same for options of template fields, whose values are in the `options` of the field's rule.
-    - `offers`: the types of the known values that it offers (`context.offer_value`) to fields of templates, by name,
-      such as `{"checks.*.output": str}`, in which `*` stands for any characters. The stage comes before the stages that
-      verify templates. Names of a third party start with its import package.
-    - `prompts`: its prompt tasks, so that prompts can be shown without a call.
-    - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
-    - `usage_key`: the name under which its model calls are counted.
+    - `offers`: the known values that the stage offers to template fields (`context.offer_value`). Each name is mapped
+      to the value's type, as in `{"checks.*.output": str}`, where `*` stands for any characters. The stage runs before
+      the stages that verify templates. Third-party names start with their import package.
+    - `prompts`: the stage's prompt tasks, so that prompts can be shown without making a call.
+    - `judge_ports`: the judge's ports that the stage calls. They are checked before a run.
+    - `usage_key`: the name under which the stage's model calls are counted.
     - `precedence`, `fallback`: in a slot that takes one stage, the included stage with the highest precedence is
-      selected, or otherwise the stage marked as fallback.
-    - `error_outcome`: the outcome of an item if the stage raises an exception.
-    - `runs_after_error`: whether it runs even if an earlier stage failed.
+      selected. If no stage is included, the one marked as fallback is selected.
+    - `error_outcome`: the item's outcome if the stage raises an exception.
+    - `runs_after_error`: whether the stage runs even if an earlier stage failed.
     """
 
     name: ClassVar[str]
@@ -119,75 +119,77 @@ class Stage:
     runs_after_error: ClassVar[bool] = False
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Return whether the stage belongs to the plan of `question`. Must not have side effects.
+        """Return whether the stage belongs in the plan for `question`. Must not have side effects.
 
-        Raise `ConfigError` if it does but its configuration cannot work. This is reported with the plan, before any
-        calls. A stage without this method is included, except in a slot that takes one stage, where the configuration
-        must select it.
+        Raise `ConfigError` if it does, but its configuration cannot work. The error is reported with the plan, before
+        any calls are made. A stage without this method is included. In a slot that takes only one stage, however, the
+        configuration must select it.
         """
         return True
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether the stage scores this trait. Each trait needs a stage in the rubric slot."""
+        """Return whether the stage scores the given trait. Every trait needs a stage in the rubric slot."""
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether `before_run` must check `question`. Called for each question with this stage.
+        """Return whether `before_run` has to check `question`. Called for each question that has this stage.
 
-        This must be fast. It saves loading the templates of questions that need no check.
+        This must be fast. It avoids loading the templates of questions that need no check.
         """
         return True
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the stage will call the judge for `question`. If so, `parsing_models` are required.
+        """Return whether the stage will call the judge for `question`. If so, `parsing_models` is required.
 
-        By default, this is true for stages with prompts. `trust` says which of the question's code may be executed.
+        By default, this is true for stages that have prompts. `trust` determines which of the question's code may be
+        executed.
         """
         return bool(self.prompts)
 
     def known_values(self, config: VerificationConfig, question: Question) -> Collection[str]:
-        """Return the names of the known values that the stage compares for `question`. Some stage must offer each of
-        them. Must be fast.
+        """Return the names of the known values that the stage compares for `question`. Must be fast.
+
+        Each of them must be offered by a stage.
         """
         return ()
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
         """Return the folders outside the benchmark that affect the result of `question`. Must be fast.
 
-        If a file in them changes, stored results and stored replies of agents in a workspace are not used. Do not
-        return folders that runs change themselves.
+        If a file in these folders changes, stored results are not reused, and neither are stored replies of agents that
+        work in a workspace. Do not return folders that are changed by runs themselves.
         """
         return ()
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Check the configuration of a run, even if the stage is in none of its plans. Does nothing by default.
+        """Check the configuration of a run, even if none of its plans contains the stage. Does nothing by default.
 
-        Called for every installed stage before a run. You may log warnings about settings without effect. Raise
-        `ValueError` or `ConfigError` if the configuration cannot work. Context variables set here apply to the whole
-        run.
+        This is called before a run for every installed stage. It may log warnings about settings that have no effect.
+        Raise `ValueError` or `ConfigError` if the configuration cannot work. Context variables set here apply to the
+        whole run.
         """
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Check for problems that would fail items, before a run makes any calls. Does nothing by default.
+        """Check for problems that would make items fail, before a run makes any calls. Does nothing by default.
 
-        `questions` are those for which `checks_question` is true, and `trust` says which of their code may be executed.
-        Return the models that the stage will call, with the ports they must have, and services that are not available.
-        The run checks these models. The judge's `judge_ports` are always checked. Raise `ValueError` for any other
-        problem. You may log warnings.
+        `questions` are those for which `checks_question` is true. `trust` determines which of their code may be
+        executed. Return the models that the stage will call, with the ports they must have, and the services that are
+        not available. The run checks these models, and always checks the judge's `judge_ports`. Raise `ValueError` for
+        any other problem. Warnings may be logged.
         """
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return whether the stage runs for this item.
+        """Return whether the stage should run for this item.
 
-        Called if all required artifacts exist and, unless `runs_after_error` is set, nothing has failed. An exception
-        becomes the item's error.
+        This is called if all required artifacts exist and no earlier stage has failed. Stages with `runs_after_error`
+        are also asked after a failure. If it raises an exception, that becomes the item's error.
         """
         return True
 
     @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Do the work of the stage.
+        """Do the stage's work.
 
         Use `async def` if the work involves waiting. A plain `def` must not take more than a few milliseconds.
         """
@@ -214,7 +216,7 @@ def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The result of a check. If it could not run, `performed` is False and `detected` is None."""
+    """The result of a check. If the check could not run, `performed` is False and `detected` is None."""
 
     detected: bool | None
     performed: bool = True
@@ -224,9 +226,9 @@ class Detection:
 class CheckStage(Stage):
     """A check of the answer before it is parsed. It may veto the item.
 
-    `prefix` names the four artifacts of the check, which need not be declared: `<prefix>_check_performed`, `_detected`,
-    `_override_applied` and `_reasoning`. They are part of the result (in its extensions for third parties). If the
-    check itself fails, it is recorded as not performed, and the item continues.
+    `prefix` names the check's four artifacts, which need not be declared: `<prefix>_check_performed`, `_detected`,
+    `_override_applied` and `_reasoning`. They are part of the result. Third-party artifacts are in its extensions. If
+    the check itself fails, it is recorded as not performed, and the item continues.
     """
 
     prefix: ClassVar[str]
@@ -239,13 +241,13 @@ class CheckStage(Stage):
 
     @classmethod
     def check_keys(cls) -> tuple[AnyKey, AnyKey, AnyKey, AnyKey]:
-        """Return the four artifact keys: performed, detected, override applied, reasoning."""
+        """Return the check's four artifact keys: performed, detected, override applied, reasoning."""
         from karenina_core.artifacts.keys import standard_keys
 
         standard = standard_keys()
 
         def key(suffix: str, type: type) -> AnyKey:
-            """Return the standard key with this suffix, or create a key of this type."""
+            """Return the standard key with the given suffix. If there is none, create a key of the given type."""
             name = f"{cls.prefix}_{suffix}"
             return standard.get(name) or ArtifactKey(name, type)
 
@@ -253,14 +255,14 @@ class CheckStage(Stage):
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
-        """Check the answer, and return what was detected.
+        """Check the answer, and return the result.
 
         If this raises `PortError` or `StructuredError`, the check is recorded as not performed.
         """
         raise NotImplementedError(f"{type(self).__name__} must define detect()")
 
     def triggers(self, detected: bool) -> bool:
-        """Return whether the item fails. By default, it does if something was detected."""
+        """Return whether the item should fail. By default, it fails if anything was detected."""
         return detected
 
     def veto_reason(self, detection: Detection) -> str:
@@ -288,21 +290,21 @@ class CheckStage(Stage):
 
 
 class AutoFailStage(Stage):
-    """A rule that fails items without calling a model. The item keeps its artifacts."""
+    """A rule that fails items without calling a model. A failed item keeps its artifacts."""
 
     veto_outcome: ClassVar[Outcome] = Outcome.AUTO_FAILED
 
     @abstractmethod
     def reason(self, context: VerificationContext) -> str | None:
-        """Return why the item fails, or None if it does not fail."""
+        """Return the reason why the item fails, or None if it does not fail."""
         raise NotImplementedError(f"{type(self).__name__} must define reason()")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why the rule does not apply to this item, or None if it does."""
+        """Return the reason why the rule does not apply to this item, or None if it does."""
         return None
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Record more about the failure after the veto. Does nothing by default."""
+        """Record more details of the failure after the veto. Does nothing by default."""
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Return True, or a `Skip` with the reason from `skip_because`."""
@@ -310,7 +312,7 @@ class AutoFailStage(Stage):
         return True if why is None else Skip(why)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Veto the item if `reason` returns one, then call `on_fail`."""
+        """Veto the item and call `on_fail` if `reason` returns a reason."""
         reason = self.reason(context)
         if reason is not None:
             context.veto(reason, self.veto_outcome)

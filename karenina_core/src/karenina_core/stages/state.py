@@ -1,4 +1,4 @@
-"""The state of an answer or item, the services of its run, and the model calls of a stage.
+"""The state of an answer or item, the services provided by its run, and a stage's model calls.
 
 Stages use these through `VerificationContext`.
 """
@@ -46,14 +46,15 @@ if TYPE_CHECKING:
 AtEnd = Callable[[], Awaitable[None] | None]
 
 Ask = Callable[[], str | Awaitable[str]]
-"""A function that asks a service once. It may block, or return an awaitable."""
+"""A function that makes a single request to a service. It may block, or return an awaitable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageAccess:
-    """What a stage may use through its context: settings, and artifacts to read, write and revise.
+    """The settings that a stage may use, and the artifacts that it may read, write and revise.
 
-    `other_settings` contains the settings of other owners that it reads, with values in case the owner is missing.
+    `other_settings` contains settings that the stage reads but does not own, with the values to use if the owner is not
+    installed.
     """
 
     name: str
@@ -70,29 +71,28 @@ class StageAccess:
     reads_everything: bool
 
     def reads_setting(self, name: str) -> bool:
-        """Return whether the stage may read a setting: the core's, its own, or one of `other_settings`."""
+        """Return whether the stage may read the given setting: the core's, its own, or one in `other_settings`."""
         return name in self._readable
 
     @cached_property
     def _readable(self) -> frozenset[str]:
-        """The names of the settings that the stage may read."""
         from karenina_core.config import CoreSettings
 
         return frozenset({*CoreSettings.model_fields, *self.other_settings, *owned_fields([self.settings])})
 
 
 class PortProvider(Protocol):
-    """What a run provides for its stages. The run limits, retries and records every call."""
+    """The services that a run provides to its stages. The run limits, retries and records every call."""
 
     @property
     def plugins(self) -> Plugins:
-        """The plugins of the run."""
+        """The plugins used in the run."""
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for the reply to a request. It may raise `PortError`."""
+        """Return an awaitable for the reply to `request`. Awaiting it may raise `PortError`."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether this answer must come through the agent port, according to the adapter."""
+        """Return whether the adapter requires this answer to come through the agent port."""
 
     def recorded(self, model: ModelConfig) -> bool:
         """Return whether the model's answers were recorded earlier."""
@@ -101,27 +101,27 @@ class PortProvider(Protocol):
         """Return the instructions that plugins add to the prompt of `task`."""
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return a service's reply to `query`, from the journal or from `ask`.
+        """Return a service's reply to `query`, either from the journal or by calling `ask`.
 
-        Raises `PortError` if this fails.
+        Raises `PortError` if the call fails.
         """
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Register that an item has agents working in the workspace."""
+        """Record that an item has agents working in the workspace."""
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Register that an item no longer has agents in the workspace.
+        """Record that an item no longer has agents working in the workspace.
 
-        After the last item, processes started there are ended.
+        When the last item leaves, the processes started there are terminated.
         """
 
 
 @dataclass(slots=True)
 class Item:
-    """The question, models and replicate of a state. An answer has no judge (`parsing_model`) yet.
+    """The question, models and replicate number of a state. An answer has no judge (`parsing_model`) yet.
 
-    `order` is the position in the run, since calls of earlier items go first. `sources` are the folders that affect the
-    result, from the stages.
+    `order` is the item's position in the run. Calls of earlier items are sent first. `sources` are the folders that
+    stages have declared to affect the result.
     """
 
     question: Question
@@ -137,7 +137,7 @@ class Item:
 
     @property
     def key(self) -> ItemId:
-        """The item's key in its run, the same as `VerificationResult.item`."""
+        """The item's key in its run. It equals `VerificationResult.item`."""
         judge = self.parsing_model.id if self.parsing_model is not None else None
         return ItemId.of(self.question.id, self.answering_model.id, judge, self.replicate)
 
@@ -155,7 +155,7 @@ class ItemError:
 class State:
     """The state of an answer, or of an item whose `parent` is the state of its answer.
 
-    `started` is the time from which work is counted. Waiting moves it forward.
+    `started` is the time at which the work began. It is moved forward by any time spent waiting.
     """
 
     item: Item
@@ -174,50 +174,50 @@ class State:
     deadline: float | None = None
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents work in the folder, until `leave_workspace` is called."""
+        """Record that agents are working in the folder, until `leave_workspace` is called."""
         if folder not in self.workspaces:
             self.workspaces.add(folder)
             self.item.ports.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
-        """End processes started for agents in the folder, unless other items are working there."""
+        """End the processes that agents started in the folder, unless other items are using it."""
         if folder in self.workspaces:
             self.workspaces.remove(folder)
             await self.item.ports.leave_workspace(folder)
 
     def has(self, name: str) -> bool:
-        """Return whether the artifact exists, here or in the state of the answer."""
+        """Return whether the artifact exists in this state or in the state of the answer."""
         return name in self.artifacts or (self.parent is not None and name in self.parent.artifacts)
 
     def read(self, name: str) -> Any:
-        """Return the artifact's value, or None if it does not exist."""
+        """Return the value of an artifact, or None if the artifact does not exist."""
         if name in self.artifacts:
             return self.artifacts[name]
         return self.parent.artifacts.get(name) if self.parent is not None else None
 
     def all_values(self) -> dict[str, KnownValue]:
-        """Return the known values of the answer and of the item."""
+        """Return the known values offered for the answer and for the item."""
         return {**(self.parent.values if self.parent is not None else {}), **self.values}
 
     def first_error(self) -> ItemError | None:
-        """Return the error that ended the answer or, if there is none, the item."""
+        """Return the error that ended the answer or the item, or None. An error of the answer takes precedence."""
         parent = self.parent
         return self.error if parent is None or parent.error is None else parent.error
 
     def all_vetoes(self) -> list[VetoRecord]:
-        """Return the vetoes of the answer and the item, in order."""
+        """Return all vetoes, those from answer-scope stages first."""
         return [*(self.parent.vetoes if self.parent is not None else ()), *self.vetoes]
 
     def all_revisions(self) -> list[RevisionRecord]:
-        """Return the revisions of the answer and the item, in order."""
+        """Return all revisions, those from answer-scope stages first."""
         return [*(self.parent.revisions if self.parent is not None else ()), *self.revisions]
 
 
 class StageCalls:
     """The calls that a stage makes for an item.
 
-    `usage` is the sum of their tokens, and `failed` counts calls that failed in every attempt. In a run without calls,
-    `no_recorded_reply` is the error of the first call without a recorded reply.
+    `usage` is the total usage of all calls. `failed` is the number of calls that failed on every attempt. In a run that
+    makes no calls, `no_recorded_reply` is the error of the first call without a recorded reply.
     """
 
     __slots__ = ("_info", "_planned", "_state", "failed", "no_recorded_reply", "usage", "with_truth")
@@ -234,7 +234,7 @@ class StageCalls:
 
     @property
     def info(self) -> CallInfo:
-        """The information about the item that calls include by default."""
+        """Information about the item, which calls include by default."""
         if self._info is None:
             item, planned = self._state.item, self._planned
             self._info = CallInfo(
@@ -253,13 +253,13 @@ class StageCalls:
 
     @property
     def notes(self) -> CallNotes | None:
-        """The combined notes of all calls, if there were any."""
+        """The combined notes of all calls, or None if there were no calls."""
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, and count it. Raises `PortError` if it fails.
+        """Make a call for the item, and count it. Raises `PortError` if the call fails.
 
-        If an agent has a workspace, it is registered first (`enter_workspace`).
+        If the request is for an agent with a workspace, `enter_workspace` is called first.
         """
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
@@ -277,7 +277,7 @@ class StageCalls:
         return reply
 
     def _complete(self, request: ModelRequest) -> CallInfo:
-        """Return the info for a call, from the request or the item, with the stage's notes."""
+        """Return the info for a call, taken from the request or the item, with the stage's notes."""
         info = self.info if request.info is NO_INFO else request.info
         if info.notes is None:
             info = replace(info, notes=self.info.notes)
@@ -285,20 +285,20 @@ class StageCalls:
         return replace(info, shows_truth=True) if shows_truth else info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in every attempt. The first `NoRecordedReply` is kept in `no_recorded_reply`."""
+        """Count a call that failed on every attempt. `no_recorded_reply` keeps the first `NoRecordedReply`."""
         self.failed += 1
         if isinstance(error, NoRecordedReply) and self.no_recorded_reply is None:
             self.no_recorded_reply = error
 
     def _count(self, usage: Usage, task: str) -> None:
-        """Add a call's usage to that of the stage and, under its `task` (the `usage_key`), to that of the state."""
+        """Add a call's usage to the stage's total, and to the state's total for `task` (the `usage_key`)."""
         self.usage = self.usage + usage
         totals, key = self._state.usage, task or self._planned.usage_key
         totals[key] = totals.get(key, NO_USAGE) + usage
 
 
 class StagePort:
-    """All three ports of a model, for calls by a stage."""
+    """All three ports of a model, for a stage's calls."""
 
     __slots__ = ("_calls", "_model")
 
@@ -310,26 +310,26 @@ class StagePort:
         """Do nothing, because the run closes its ports."""
 
     def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> Coroutine[Any, Any, LLMReply]:
-        """Return an awaitable for the reply to `messages`. It may raise `PortError`.
+        """Return an awaitable for the reply to `messages`. Awaiting it may raise `PortError`.
 
-        `info` defaults to that of the item.
+        `info` defaults to the item's own.
         """
         return self._calls.call(ModelRequest(self._model, messages, info))
 
     def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, ParserReply]:
-        """Return an awaitable for a JSON reply that should match `schema`. It may raise `PortError`.
+        """Return an awaitable for a JSON reply that should match `schema`. Awaiting it may raise `PortError`.
 
-        `info` defaults to that of the item.
+        `info` defaults to the item's own.
         """
         return self._calls.call(ModelRequest(self._model, messages, info, schema))
 
     def run(
         self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, AgentReply]:
-        """Return an awaitable for the conversation of an agent. It may raise `PortError`.
+        """Return an awaitable for an agent's conversation. Awaiting it may raise `PortError`.
 
-        `info` defaults to that of the item.
+        `info` defaults to the item's own.
         """
         return self._calls.call(ModelRequest(self._model, messages, info, options=options))

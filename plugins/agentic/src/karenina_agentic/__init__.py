@@ -9,7 +9,7 @@ from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stages of this distribution."""
+    """The stages that this distribution provides."""
 
     karenina_extra_stages = offer("karenina_agentic.prepare_workspace:PrepareWorkspace")
     karenina_parse_template = offer("karenina_agentic.parse_template:AgenticParseTemplate")

@@ -1,6 +1,6 @@
 """Investigations by agentic judges, which work in a copy of the workspace and end with a report.
 
-The prompts of both agentic stages are here too.
+The prompts for both agentic stages are here too.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ _FOLDER: Final = (
 def investigation_request(
     question: str, schema: Mapping[str, Any], hints: Mapping[str, str], *, response: str | None, workspace: bool
 ) -> str:
-    """Build a request with the question, the fields to establish, the hints, and what the agent may see.
+    """Return a request with the question, the fields to establish, the hints, and the parts that the agent may see.
 
-    `response` is None if the agent must not see the answer. `workspace` is true if it works in a copy of the workspace.
+    `response` is None if the agent must not see the answer. `workspace` is true if the agent works in a copy of the
+    workspace.
     """
     parts = [
         f"Question: {question}",
@@ -79,7 +80,7 @@ def investigation_request(
 
 
 def extraction_request(question: str, hints: Mapping[str, str], report: str) -> str:
-    """Build a request with the question, the hints for the fields, and the fenced report."""
+    """Return a request with the question, the hints for the fields, and the fenced report."""
     shown = f"Report to extract from:\n{fence(report, 'report')}"
     return "\n\n".join([f"Question: {question}", *_hint_lines(hints), shown])
 
@@ -87,26 +88,26 @@ def extraction_request(question: str, hints: Mapping[str, str], report: str) -> 
 def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
-    """Build a request with the trait and its scale, the question, and what the agent may see.
+    """Return a request with the trait and its scale, the question, and the parts that the agent may see.
 
-    `response` is None if the agent must not see the answer. If `file` is given, the response is in a file of that name
-    and is not repeated in the request.
+    `response` is None if the agent must not see the answer. If `file` is given, the response is in the file with that
+    name and is not repeated in the request.
     """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
 
 def scoring_request(trait: AgenticRubricTrait, question: str, report: str) -> str:
-    """Build a request with the trait and its scale, the question, and the fenced report."""
+    """Return a request with the trait and its scale, the question, and the fenced report."""
     return f"{_describe_trait(trait)}\n\nQuestion: {question}\n\nReport:\n{fence(report, 'report')}"
 
 
 def _hint_lines(hints: Mapping[str, str]) -> list[str]:
-    """Join the hints to a single part of a request. Returns an empty list if there are none."""
+    """Join the hints to a single part of a request. If there are no hints, the list is empty."""
     return ["Hints:\n" + "\n".join(f"- {name}: {hint}" for name, hint in hints.items())] if hints else []
 
 
 def _visible_parts(response: str | None, workspace: bool, file: str | None) -> list[str]:
-    """List what the agent may see: the workspace, and the response or its file."""
+    """Return the parts of a request that the agent may see: the workspace, and the response or its file."""
     parts = [_FOLDER] if workspace else []
     if file is not None:
         parts.append(f"The response is in the file {file} there.")
@@ -116,23 +117,22 @@ def _visible_parts(response: str | None, workspace: bool, file: str | None) -> l
 
 
 def _describe_trait(trait: AgenticRubricTrait) -> str:
-    """Return the trait's name, description and scale for a prompt."""
     about = trait.description or trait.summary or "as its name says"
     return f'Quality "{trait.name}": {about}\nScore: {describe_scale(trait, show_template=True)}'
 
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """The conversation of an agent as a string, and its final report."""
+    """An agent's conversation as a string, and its final report."""
 
     trace: str
     report: str
 
 
 class InvestigationFailed(Exception):
-    """Raised when an investigation ends without a report.
+    """Raised if an investigation ends without a report.
 
-    `trace` is the conversation so far as a string, or None if there was none.
+    `trace` is the conversation so far as a string, or None if there was no conversation.
     """
 
     def __init__(self, message: str, trace: str | None) -> None:
@@ -142,12 +142,12 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """Copy the answer's workspace for one judge, and remove the copy at the end of the block.
+    """Copy the answer's workspace for one judge, and remove the copy at the end of the `with` block.
 
-    Some files cannot be copied, such as the links in a virtual environment that lead outside the workspace root. They
-    are left out with a warning, because an agent could otherwise escape judgement by creating them. For the same
-    reason, a workspace that the agent has removed is judged as empty, unless it was the question's own folder. Raises
-    `WorkspaceError` if there is no workspace to copy, or if it is too large.
+    Some files cannot be copied, such as the links in a virtual environment that lead out of the workspace root. They
+    are skipped with a warning instead of an error, because an agent could otherwise escape judgement by creating them.
+    For the same reason, a workspace that the agent has removed is judged as empty, unless it was the question's own
+    folder. Raises `WorkspaceError` if there is no workspace to copy, or if the workspace is too large.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
@@ -182,9 +182,9 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Run an agent until it reports.
+    """Run an agent until it submits a report.
 
-    `turns_setting` names the setting for the turn limit in error messages. Raises `InvestigationFailed` if the agent
+    Error messages refer to the setting for the turn limit as `turns_setting`. Raises `InvestigationFailed` if the agent
     fails, times out, reaches the turn limit, or ends without a complete report.
     """
     try:

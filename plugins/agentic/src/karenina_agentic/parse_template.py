@@ -1,4 +1,4 @@
-"""The stage for slot 7b, which fills templates from the reports of agents."""
+"""The stage for slot 7b, which fills templates based on agents' reports."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _TURNS, _SECONDS = "agentic_parsing_max_turns", "agentic_parsing_timeout"
 
 
 class AgenticParseTemplate(ParsingStage):
-    """Fills templates in two steps: the judge investigates as an agent, then extracts values from its report.
+    """Fills templates in two steps: the judge investigates as an agent, then extracts values from its own report.
 
     `agentic_judge_context` determines what the agent sees. With `workspace_only`, it sees the files in the workspace
-    but not the answer. With `trace_only`, it has no workspace; as in plain parsing, all fields are then None if the
-    answer has no text. The agent works in its own copy of the workspace, which is removed afterwards.
+    but not the answer. With `trace_only`, it has no workspace. In that mode, as in plain parsing, all fields are None
+    if the answer has no text. The agent works in its own copy of the workspace, which is removed afterwards.
 
     If the investigation fails, times out or reaches its turn limit, the item ends with PARSE_ERROR, and the trace so
     far is recorded. Deep judgment is not performed.
@@ -67,9 +67,9 @@ class AgenticParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the judges, which need both an agent port and a parser port.
+        """Return the judges. Each must have both an agent port and a parser port.
 
-        Logs a warning if deep judgment is on as well, because it is not performed.
+        Logs a warning if deep judgment is enabled too, because it is not performed.
         """
         if _deep_judgment_is_on(config):
             logger.warning("agentic_parsing takes precedence over deep judgment, which is not performed for templates")
@@ -77,10 +77,10 @@ class AgenticParseTemplate(ParsingStage):
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Investigate, extract the values from the report, and bind them to the ground truth.
+        """Investigate, extract values from the report, and bind them to the ground truth.
 
-        There is no investigation if no field needs a judge. If the investigation or the extraction fails, the item ends
-        with PARSE_ERROR.
+        If no field needs a judge, there is no investigation. If the investigation or the extraction fails, the item
+        ends with PARSE_ERROR.
         """
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
@@ -110,8 +110,8 @@ class AgenticParseTemplate(ParsingStage):
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
         """Return the answer as the agent sees it.
 
-        Returns None if the agent must not see it or no field needs a judge. The item ends with an error if the answer
-        cannot be shown.
+        Returns None if the agent must not see the answer, or if no field needs a judge. If the answer cannot be shown,
+        the item ends with an error.
         """
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
@@ -124,7 +124,7 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
-        """Let the judge investigate, in a copy of the workspace if it may see one.
+        """Let the judge investigate, in a copy of the workspace if it may see the workspace.
 
         Raises `InvestigationFailed` if there is no report, and `WorkspaceError` if there is no workspace to copy.
         """
@@ -149,9 +149,9 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
-        """Fill the template from the report and set the artifacts.
+        """Fill the template from the report, and set the artifacts.
 
-        A reply that cannot be read ends the item with PARSE_ERROR.
+        If the judge's reply cannot be read, the item ends with PARSE_ERROR.
         """
         request = extraction_request(context.question.question, read_hints(context, bound), report)
         try:
@@ -164,12 +164,11 @@ class AgenticParseTemplate(ParsingStage):
 
 
 def _settings(context: VerificationContext) -> AgenticSettings:
-    """Return the settings of the stage with their static type."""
     return cast("AgenticSettings", context.settings)
 
 
 def _deep_judgment_is_on(config: VerificationConfig) -> bool:
-    """Check if deep judgment of templates is on. It never is without karenina-deep-judgment."""
+    """Return whether deep judgment of templates is enabled. Without karenina-deep-judgment, it never is."""
     mode = config.setting("deep_judgment_mode") if config.has("deep_judgment_mode") else "disabled"
     enabled = config.setting("deep_judgment_enabled") if config.has("deep_judgment_enabled") else False
     return mode != "disabled" or bool(enabled)

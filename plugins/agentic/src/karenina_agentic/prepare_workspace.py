@@ -1,4 +1,4 @@
-"""The stage for slot 1b, which creates the folders where agents answer and judges look."""
+"""The stage for slot 1b, which creates the folders in which agents answer and judges investigate."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class PrepareWorkspace(Stage):
     folder, which is never removed.
 
     WORKSPACE_PATH is None if no judge inspects a workspace and neither the root nor the folder is set. If only
-    answering models need workspaces, it is also None for models that are no agents and for questions without a folder.
+    answering models need workspaces, it is also None for models that are not agents and for questions without a folder.
 
-    If a folder is missing or not allowed (`..`, an absolute path, a link out of the root), the items of the answer end
-    with an error before any model is called.
+    If a folder is missing or not allowed (`..`, an absolute path, a link out of the root), the answer's items end with
+    an error before any model is called.
     """
 
     name = "PrepareWorkspace"
@@ -67,7 +67,7 @@ class PrepareWorkspace(Stage):
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the question's folder if answers get copies of it. Returns nothing if it is unavailable."""
+        """Return the question's folder if answers get copies of it. If it is not available, the result is empty."""
         settings = config.section(AgenticSettings)
         if question.workspace_path is None or not settings.workspace_copy:
             return ()
@@ -80,13 +80,13 @@ class PrepareWorkspace(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Remove the workspaces that killed runs left in the workspace root. Returns no needs."""
+        """Remove the workspaces that killed runs left in the workspace root. The stage needs no models."""
         with suppress(WorkspaceError):  # each item reports the problem with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace if it is needed, to be removed later. If that fails, the item ends with an error."""
+        """Create the workspace if needed, and schedule its removal. If this fails, the item ends with an error."""
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not needs_workspace(context.config, question)
@@ -102,15 +102,14 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _is_needed(context: VerificationContext) -> bool:
-        """Check if the judges or the answering model need a workspace."""
         config = context.config
         return _judges_need_workspace(config, context.question) or is_file_agent(config, context.answering_model)
 
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
-        """Create the workspace of an answer.
+        """Create and return the workspace of an answer.
 
-        Returns the question's own folder without `workspace_copy`. Raises `WorkspaceError` if the root or the folder is
-        missing or not allowed, or if it cannot be copied.
+        Without `workspace_copy`, this is the question's own folder. Raises `WorkspaceError` if the root or the folder
+        is missing or not allowed, or if the folder cannot be copied.
         """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
@@ -129,9 +128,9 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Create the folder at `path`, to be removed after the last judge if `workspace_cleanup` is on.
+        """Create the folder at `path`. If `workspace_cleanup` is enabled, it is removed after the last judge.
 
-        Call this before you copy any files, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
+        Call this before copying any files, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
         folder cannot be created.
         """
         folder = create_folder(path, noted=settings.workspace_cleanup)
@@ -143,7 +142,7 @@ class PrepareWorkspace(Stage):
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder. If `noted` is true, a later run removes it if this process is killed.
+    """Create a folder. If `noted` is true and this process is killed, a later run removes the folder.
 
     Raises `WorkspaceError` if the folder cannot be created.
     """
@@ -157,7 +156,7 @@ def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Check if an agent parses templates or scores a trait of the question.
+    """Return whether an agent parses templates or scores a trait of the question.
 
     Unlike `needs_workspace`, this ignores whether the agent may see the workspace.
     """
@@ -166,7 +165,7 @@ def _judges_need_workspace(config: VerificationConfig, question: Question) -> bo
 
 
 async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
-    """Run `work` in a thread and wait for it even if cancelled, so that its files can be removed."""
+    """Run `work` in a thread, and wait for it even if cancelled, so that the files it creates can be removed."""
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)
@@ -176,9 +175,9 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """Make a function that removes a folder and takes it off the cleanup list.
+    """Return a function that removes a folder and deletes it from the cleanup list.
 
-    It logs a warning if the removal fails.
+    If the folder cannot be removed, the function logs a warning.
     """
 
     async def clean_up() -> None:

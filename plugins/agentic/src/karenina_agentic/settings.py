@@ -1,4 +1,4 @@
-"""The settings for agents that judge and for workspaces, and when these are needed."""
+"""The settings for agentic judges and for workspaces, and the conditions under which these are needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 
 
 class AgenticSettings(BaseModel):
-    """Settings of agentic evaluation."""
+    """The settings for agentic evaluation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     agentic_parsing: bool = Field(default=False, description="Have an agent investigate before the template is filled.")
@@ -66,7 +66,7 @@ class AgenticSettings(BaseModel):
     @field_validator("agentic_parsing")
     @classmethod
     def _templates_are_parsed(cls, agentic: bool, info: ValidationInfo) -> bool:
-        """Raise `ValueError` if agents parse templates although `evaluation_mode` is `rubric_only`."""
+        """Raise `ValueError` if agents parse templates but `evaluation_mode` is `rubric_only`."""
         if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
             raise ValueError(
                 'evaluation_mode is "rubric_only", so templates are not parsed; set agentic_parsing to '
@@ -76,9 +76,9 @@ class AgenticSettings(BaseModel):
 
 
 def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:
-    """Yield the question's agentic traits, and for each of them if it is dynamic.
+    """Yield the question's agentic traits, each with a flag that is true if the trait is dynamic.
 
-    A dynamic trait is scored only if its concept is present in the answer.
+    A dynamic trait is only scored if its concept is present in the answer.
     """
     if question.rubric is not None:
         yield from ((trait, False) for trait in question.rubric.agentic_traits)
@@ -87,16 +87,16 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
 
 
 def uses_agentic_parsing(config: VerificationConfig) -> bool:
-    """Check if an agent parses templates.
+    """Return whether an agent parses templates.
 
-    `[slots]` decides if it sets the slot for parsing, otherwise `agentic_parsing`.
+    If `[slots]` sets the slot for parsing, that determines the result. Otherwise, `agentic_parsing` does.
     """
     named = config.core.slots.get(_PARSE_SLOT)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
 
 
 def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Check if a model is an agent with its own file tools, which works in the question's folder.
+    """Return whether a model is an agent with its own file tools, which works in the question's folder.
 
     Recorded answers and unknown interfaces do not count.
     """
@@ -108,7 +108,7 @@ def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
 
 
 def needs_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Check if a judge inspects the workspaces of the question's answers."""
+    """Return whether a judge inspects the workspaces of the question's answers."""
     settings = config.section(AgenticSettings)
     mode = config.core.evaluation_mode
     parses = uses_agentic_parsing(config) and mode != "rubric_only" and settings.agentic_judge_context != "trace_only"

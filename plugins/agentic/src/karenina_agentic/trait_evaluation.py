@@ -41,10 +41,10 @@ from karenina_toolkit.structured import ask, object_schema
 
 @dataclass(frozen=True, slots=True)
 class TraitWorkspace:
-    """Where an agent works. `folder` is None if it has no folder.
+    """The place in which an agent works. `folder` is None if the agent has no folder.
 
-    If the agent gets the trace as a file, `file` is its name in the folder, and `kept_file` is the path of a permanent
-    copy.
+    If the agent gets the trace as a file, `file` is the file's name in the folder, and `kept_file` is the path of a
+    permanent copy.
     """
 
     folder: Path | None = None
@@ -56,11 +56,12 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Create the workspace for a trait's agent, and remove it at the end of the block.
+    """Create the workspace for a trait's agent, and remove it at the end of the `with` block.
 
-    Its folder is a copy of the answer's workspace. With `trace_only`, it is an empty folder if the trace is passed as a
-    file, and None otherwise. `response` is written to a file if the trait asks for it; it is None if the agent must not
-    see it. Raises `WorkspaceError` if the workspace is unavailable or the file cannot be written.
+    The agent's folder is a copy of the answer's workspace. With `trace_only`, it is an empty folder if the trace is
+    passed as a file, and None otherwise. If the trait requests it, `response` is written to a file. `response` is None
+    if the agent must not see it. Raises `WorkspaceError` if the workspace is not available or the file cannot be
+    written.
     """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
@@ -77,7 +78,7 @@ async def open_trait_workspace(
 
 @asynccontextmanager
 async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
-    """Create a temporary folder, and remove it at the end of the block."""
+    """Create a temporary folder, and remove it at the end of the `with` block."""
     folder = CreatedFolder.temporary("karenina_judge_")
     try:
         yield folder.path
@@ -86,7 +87,7 @@ async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
 
 
 def _free_name(folder: Path) -> str:
-    """Choose a name for the response file that is not used in the folder, preferably `response.txt`."""
+    """Return a name for the response file that is not used in the folder, preferably `response.txt`."""
     name = "response.txt"
     while (folder / name).exists() or (folder / name).is_symlink():
         name = f"response_{secrets.token_hex(2)}.txt"
@@ -96,8 +97,8 @@ def _free_name(folder: Path) -> str:
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
     """Write a permanent copy of the trace and return its path.
 
-    It is placed next to the workspace or, if there is none, in a new temporary folder. Raises `WorkspaceError` if it
-    cannot be written.
+    It is stored next to the workspace or, if there is no workspace, in a new temporary folder. Raises `WorkspaceError`
+    if it cannot be written.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -109,7 +110,7 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
 
 
 def _write(file: Path, text: str) -> None:
-    """Write text to a new file. Raises `WorkspaceError` if it exists or cannot be written."""
+    """Write text to a new file. Raises `WorkspaceError` if the file exists or cannot be written."""
     try:
         with file.open("x", encoding="utf-8", errors="replace") as new:
             new.write(text)
@@ -119,7 +120,7 @@ def _write(file: Path, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The judge's decision on a trait. `score` is None if a dynamic trait does not apply."""
+    """The judge's decision on a trait. If a dynamic trait does not apply, `score` is None."""
 
     score: Score | None
     reasoning: str
@@ -131,7 +132,7 @@ class Verdict:
 
 
 def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
-    """Build the JSON Schema of a verdict: `reasoning`, `present` if the trait is dynamic, and `score`."""
+    """Return the JSON Schema of a verdict: `reasoning`, `present` if the trait is dynamic, and `score`."""
     score = score_schema(trait)
     reasoning = {"type": "string", "description": "What in the report decides."}
     if not dynamic:
@@ -145,7 +146,7 @@ def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
 
 
 def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic: bool) -> Verdict:
-    """Read the verdict from a reply that fits the schema. Raises `InvalidReply` if the score is invalid."""
+    """Convert a reply that matches the schema to a verdict. Raises `InvalidReply` if the score is invalid."""
     reasoning = given["reasoning"] or ""
     if dynamic and given["present"] is False:
         return Verdict(None, reasoning)
@@ -162,7 +163,7 @@ class ModelOverrides:
         self._models: dict[str, ModelConfig] = {}
 
     def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
-        """Return the model in a trait's `model_override`. Its default `id` is the trait's name.
+        """Return the model in a trait's `model_override`. Its `id` defaults to the trait's name.
 
         Raises `ConfigError` if the model is invalid.
         """
@@ -183,7 +184,7 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` if the program of an MCP server has a relative path.
+    """Raise `ConfigError` if the program of an MCP server is given as a relative path.
 
     Such a path would depend on the working directory.
     """
@@ -200,7 +201,7 @@ def _check_programs(model: ModelConfig, trait: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _TraitOutcome:
-    """What came of one trait: a verdict or an error, and the trace of the investigation."""
+    """The outcome for a trait: a verdict or an error, and the trace of the investigation."""
 
     name: str
     verdict: Verdict | None = None
@@ -210,16 +211,17 @@ class _TraitOutcome:
 
     @property
     def score(self) -> Score | None:
-        """The score, or None if there is no verdict or a dynamic trait does not apply."""
+        """The score, or None if there is no verdict or if a dynamic trait does not apply."""
         return None if self.verdict is None else self.verdict.score
 
 
 class AgenticRubricEvaluation(Stage):
-    """Scores agentic traits: an agent investigates each trait, and the judge scores it from the agent's report.
+    """Scores agentic traits: an agent investigates each trait, and the judge scores it based on the agent's report.
 
     Traits are scored concurrently, each in its own copy of the workspace. If a trait fails, its score is None and the
     error is in `trait_errors`. The other traits are not affected. The score of a literal trait is the position of its
-    class. For dynamic traits, the judge also decides if the concept is present; if it is not, the trait is skipped.
+    class. For dynamic traits, the judge also decides whether the concept is present. If it is not, the trait is
+    skipped.
 
     The stage also sets the result fields `agentic_trait_reasoning`, `agentic_trait_labels` (for literal traits) and, in
     the extensions, `agentic_trait_files` (the traces kept because of `persist_trace`).
@@ -253,16 +255,16 @@ class AgenticRubricEvaluation(Stage):
         return isinstance(trait, AgenticRubricTrait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return False. `before_run` checks if a judge is needed, because some traits have their own models."""
+        """Return False. `before_run` checks whether a judge is needed, because some traits have their own models."""
         return False
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the models of the traits, and the judges if a trait has none.
+        """Return the models that score the traits: each trait's own model, or the judges for traits without one.
 
-        They need both an agent port and a parser port. Raises `ValueError` if a trait needs a judge but none is
-        configured, and `ConfigError` if the model of a trait is invalid.
+        Every one of them must have an agent port and a parser port. Raises `ValueError` if a trait needs a judge but
+        none is configured, and `ConfigError` if a trait's model is invalid.
         """
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
@@ -309,9 +311,9 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score one trait. An exception becomes the error in the outcome.
+        """Investigate and score a trait. An exception becomes the error in the outcome.
 
-        `shown` is the answer as judges see it, or None if no agent may see it.
+        `shown` is the answer as judges see it, or None if no agent may see the answer.
         """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
@@ -339,9 +341,9 @@ class AgenticRubricEvaluation(Stage):
         response: str | None,
         place: TraitWorkspace,
     ) -> Investigation:
-        """Let an agent investigate the trait and return its report.
+        """Let an agent investigate the trait, and return its report.
 
-        Raises `InvestigationFailed` if there is none.
+        Raises `InvestigationFailed` if there is no report.
         """
         request = trait_request(
             trait,
@@ -362,7 +364,7 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        """Let the judge score the trait from the report.
+        """Let the judge score the trait based on the report.
 
         Raises `StructuredError` or `PortError` if the judge fails.
         """
@@ -383,9 +385,10 @@ class AgenticRubricEvaluation(Stage):
         scored: Sequence[_TraitOutcome],
         absent: Sequence[_TraitOutcome],
     ) -> None:
-        """Set the result fields that are not artifacts, and warn about each trait that failed.
+        """Set the result fields that are not artifacts, and log a warning about each trait that failed.
 
-        `traits` tells which traits are dynamic, and `absent` has the outcomes of those that do not apply.
+        `traits` contains all traits, each with a flag that is true if the trait is dynamic. `absent` contains the
+        outcomes of traits that do not apply.
         """
         verdicts = {outcome.name: outcome.verdict for outcome in scored if outcome.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)
@@ -418,7 +421,7 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Remove repeated trait objects, because all questions contain the same global traits.
+    """Remove repeated trait objects. Every question contains the same global traits.
 
     Objects that are merely equal are kept.
     """

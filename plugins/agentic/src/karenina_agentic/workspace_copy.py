@@ -1,4 +1,4 @@
-"""The folders that agents work in: their paths, their names, and how they are copied.
+"""The folders in which agents work: their paths, their names, and how they are copied.
 
 Names are unique across runs. A copy has no links that lead to the original or out of the workspace root.
 """
@@ -19,20 +19,20 @@ from karenina_core.errors import KareninaError
 from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
 
 LONGEST_BASE: Final = 80
-"""The maximum number of characters of a folder's name in the names of its copies."""
+"""The maximum number of characters of a folder's name that are used in the names of its copies."""
 
 _CREATED_NAME = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
 
 
 class WorkspaceError(KareninaError, ValueError):
-    """Raised when a workspace is unavailable or not allowed. The message says how to fix it."""
+    """Raised if a workspace is not available or not allowed. The message includes a fix."""
 
 
 def resolve_root(root: Path | None) -> Path:
     """Check the workspace root and return it.
 
-    Raises `WorkspaceError` if it is None, is not a folder, or has a link in its path. Links were resolved when the run
-    started, so any link found now was created later, perhaps by an attacker.
+    Raises `WorkspaceError` if the root is None, is not a folder, or has a link in its path. Links were resolved when
+    the run started, so any link found now was created later, perhaps by an attacker.
     """
     if root is None:
         raise WorkspaceError(
@@ -84,9 +84,9 @@ def resolve_folder(root: Path, path: str) -> Path:
 
 
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
-    """Make a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
+    """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
 
-    If `base` is such a name already, its own base is used. Long bases are shortened.
+    If `base` was created by this function, its own base is used. Long bases are shortened.
     """
     time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     repetition = f"_rep{replicate}" if replicate is not None else ""
@@ -95,37 +95,37 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 
 
 def is_created_name(name: str) -> bool:
-    """Check if a file or folder of this name was created by a run. Copies leave them out."""
+    """Return whether a run created the file or folder with the given name. Copies skip such entries."""
     return _CREATED_NAME.search(name) is not None
 
 
 def make_slug(text: str) -> str:
-    """Convert text to a folder name with ASCII letters, digits, dots, dashes and underscores.
+    """Convert text to a folder name that consists of ASCII letters, digits, dots, dashes and underscores.
 
-    Long strings are shortened. The name is `question` if nothing is left.
+    Long texts are shortened. If nothing remains, the name is `question`.
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
 
 def printable_path(place: Path) -> str:
-    """Return a path for a message, escaped if it contains line breaks or other unprintable characters."""
+    """Return a path for use in a message. It is escaped if it contains line breaks or other unprintable characters."""
     return str(place) if str(place).isprintable() else ascii(str(place))
 
 
 DEEPEST: Final = 100
-"""Maximum depth of nested folders in a copy."""
+"""The maximum depth of nested folders in a copy."""
 MOST_LINKED: Final = 200
-"""The maximum number of links to folders that are followed in one copy."""
+"""The maximum number of links to folders that are followed in a copy."""
 MOST_BYTES: Final = 10_000_000_000
-"""The default of `workspace_max_bytes`, the maximum total size of the files in one copy."""
+"""The default value of `workspace_max_bytes`, the maximum total size of the files in a copy."""
 MOST_ENTRIES: Final = 1_000_000
-"""Maximum number of files and folders in one copy."""
+"""The maximum number of files and folders in a copy."""
 _CHUNK: Final = 2**20
 _CHANGED: Final = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EXDEV)
-"""Error numbers of a path that has changed since its folder was listed."""
+"""The error numbers that indicate that a path has changed since its folder was listed."""
 
 OnSkipped = Callable[[Path, str], None]
-"""A function called with the path of a file that is not copied, and the reason."""
+"""A function that is called with the path of each file that is not copied, and the reason."""
 
 
 def copy_folder(
@@ -133,9 +133,9 @@ def copy_folder(
 ) -> None:
     """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist.
 
-    Links are replaced by their targets; broken links are copied as they are. Entries that cannot be copied are passed
-    to `left_out`: unreadable files, special files, circular links, and links out of the root. If `left_out` is not
-    given, they raise `WorkspaceError`. Workspaces of earlier runs inside `source` are not copied.
+    Links are replaced with their targets. Broken links are copied unchanged. For each entry that cannot be copied,
+    `left_out` is called: unreadable files, special files, circular links, and links out of the root. Without
+    `left_out`, such entries raise `WorkspaceError`. Workspaces of earlier runs inside `source` are not copied.
 
     Raises `WorkspaceError` if `source` is larger than `most_bytes`, has too many files and folders, or cannot be
     copied.
@@ -178,7 +178,7 @@ class _Copying:
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
         """Copy the folder `source` into the folder `target`.
 
-        `opened` is the file descriptor of `source`, and `inside` lists the original folders that it is in.
+        `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
         """
         with os.scandir(opened) as entries:
             for entry in entries:
@@ -189,7 +189,7 @@ class _Copying:
         target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy one entry of an open folder, following links. It is left out if it changes meanwhile."""
+        """Copy one entry of an open folder, following links. If it changes during the copy, it is skipped."""
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -202,9 +202,9 @@ class _Copying:
             self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the target of a link. A broken link is copied as it is.
+        """Copy the target of a link. A broken link is copied unchanged.
 
-        Links out of the root, circular links, and links beyond the limit are left out.
+        Links out of the root, circular links, and links that exceed the limit are skipped.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -226,10 +226,10 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy a file or folder. Everything else is left out, and so are files that cannot be read.
+        """Copy a file or folder. Anything else is skipped, and so are files that cannot be read.
 
-        `real` is the name in the open folder `parent`, `place` is its path in messages (or that of the link to it), and
-        `copied` is the path of the copy.
+        `real` is the path in the open folder `parent`. `place` is the path shown in messages, which may be that of a
+        link. `copied` is the path of the copy.
         """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
@@ -242,7 +242,7 @@ class _Copying:
             self._left_out(place, "is neither a file nor a folder")
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy a folder and its contents. It is left out if it is nested too deeply or cannot be opened."""
+        """Copy a folder and its contents. If it is nested too deeply or cannot be opened, it is skipped."""
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
             return
@@ -258,7 +258,7 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
-        """Copy a file with its mode and times, but not the data appended meanwhile.
+        """Copy a file with its mode and times. Data appended during the copy is ignored.
 
         Raises `WorkspaceError` if the size limit is exceeded.
         """
@@ -283,7 +283,7 @@ class _Copying:
             )
 
     def _count_entry(self) -> None:
-        """Count a file or folder. Raises `WorkspaceError` if there are too many."""
+        """Count a file or folder. Raises `WorkspaceError` if there have been too many."""
         self._entries += 1
         if self._entries > MOST_ENTRIES:
             raise WorkspaceError(
@@ -293,7 +293,7 @@ class _Copying:
 
 
 def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
-    """Return the reason why a link cannot be followed from inside the folders `inside`, or None if it can."""
+    """Return the reason why a link cannot be followed, or None. `inside` lists the folders that contain the link."""
     try:
         target = resolve_links(link)
     except OSError:

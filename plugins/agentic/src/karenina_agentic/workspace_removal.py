@@ -1,9 +1,9 @@
-"""Remove workspace folders, including those that killed runs left behind.
+"""Removal of workspace folders, including those that killed runs left behind.
 
 Each process keeps a list of the folders that it creates, in a locked file in the user's state folder. Agents,
-workspaces and journals cannot write to these lists, and a later run removes only what is on them. The path, device and
-inode must still match, the name must be one that a run creates, and the folder must be below the workspace root of the
-later run.
+workspaces and journals cannot write to these lists, and a later run only removes folders on them. The path, device and
+inode must still match, the name must be one that a run creates, and the folder must be below the later run's workspace
+root.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from karenina_toolkit.files.state_folder import (
 
 
 class FolderReplaced(OSError):
-    """Raised when something else is at the path where a folder was created."""
+    """Raised if the path of a created folder now leads to something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
     """A folder created by this process or a killed one, identified by its device and inode.
 
-    Only this folder is ever removed, and only from the path where it was created, so other programs cannot redirect the
-    removal with links or files.
+    Only this folder is ever removed, and only from the path at which it was created. Other programs therefore cannot
+    redirect the removal with links or files.
     """
 
     path: Path
@@ -64,15 +64,15 @@ class CreatedFolder:
 
     @classmethod
     def _identify(cls, path: Path) -> Self:
-        """Identify the folder that is at `path` now. Raises `OSError` if nothing is there."""
+        """Identify the folder that is currently at `path`. Raises `OSError` if there is none."""
         status = path.lstat()
         return cls(path, status.st_dev, status.st_ino)
 
     def remove(self) -> None:
         """Remove the folder and its contents, without following links.
 
-        Does nothing if it no longer exists. Raises `FolderReplaced` if a link or another folder is in its place, and
-        `OSError` if it cannot be removed.
+        Does nothing if the folder no longer exists. Raises `FolderReplaced` if a link or another folder is in its
+        place, and `OSError` if it cannot be removed.
         """
         with suppress(FileNotFoundError):
             parent = os.open(self.path.parent, FOLDER & ~os.O_NOFOLLOW)
@@ -82,7 +82,7 @@ class CreatedFolder:
                 os.close(parent)
 
     def _remove_from(self, parent: int) -> None:
-        """Remove the folder from its open parent. Raises `FolderReplaced` if something else is in its place."""
+        """Remove the folder from its open parent folder. Raises `FolderReplaced` if something else is in its place."""
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
@@ -100,7 +100,7 @@ class CreatedFolder:
 def _empty(folder: int) -> None:
     """Remove the contents of an open folder.
 
-    Nested folders are moved up before they are emptied, so that deep nesting is no problem.
+    Nested folders are moved up before they are emptied, so that any nesting depth works.
     """
     while names := _unlock_and_list(folder):
         for name in names:
@@ -120,14 +120,14 @@ def _empty(folder: int) -> None:
 
 
 def _unlock_and_list(folder: int) -> list[str]:
-    """List the names in an open folder. Makes it readable and writable for its owner first."""
+    """Make an open folder readable and writable for its owner, and return the names in it."""
     os.fchmod(folder, stat.S_IRWXU)
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries]
 
 
 def _is_folder(name: str, folder: int) -> bool:
-    """Check if `name` in an open folder is a folder. Links to folders do not count."""
+    """Return whether `name` in an open folder is a folder. Links to folders do not count."""
     return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
@@ -137,19 +137,19 @@ logger = logging.getLogger("karenina")
 
 
 def _folder_of_lists() -> Path:
-    """Return the folder in which all processes store their lists."""
+    """Return the folder in which all processes store their cleanup lists."""
     return state_folder() / "workspaces"
 
 
 class CleanupList:
-    """The folders that this process has created and must remove, listed in a file."""
+    """The folders that this process has created and has to remove, listed in a file."""
 
     def __init__(self) -> None:
         self._reset()
         os.register_at_fork(after_in_child=self._reset_in_child)
 
     def add(self, folder: CreatedFolder) -> None:
-        """Add a folder to the list. Warns once if the file cannot be written.
+        """Add a folder to the list. If the file cannot be written, a warning is logged once.
 
         A folder that is not listed will remain if the process is killed.
         """
@@ -165,7 +165,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Take a deleted folder off the list. The file is deleted with the last folder."""
+        """Remove a deleted folder from the list. The file is deleted with its last folder."""
         with self._lock:
             if folder.path not in self._paths:
                 return
@@ -178,7 +178,6 @@ class CleanupList:
                 self._close()
 
     def _reset(self) -> None:
-        """Reset the list to an empty list without a file."""
         self._lock = threading.Lock()
         self._paths: set[Path] = set()
         self._handle: int | None = None
@@ -186,13 +185,13 @@ class CleanupList:
         self._warned = False
 
     def _reset_in_child(self) -> None:
-        """Empty the list in a forked process, without touching the file and lock of the parent."""
+        """Empty the list in a forked process, without affecting the parent's file and lock."""
         if self._handle is not None:
             os.close(self._handle)  # the lock stays with the parent
         self._reset()
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        """Append a line to the file, creating it if needed. Warns once if that fails."""
+        """Append a line to the file, creating it if needed. If this fails, a warning is logged once."""
         try:
             if self._handle is None:
                 self._open()
@@ -208,7 +207,7 @@ class CleanupList:
     def _open(self) -> None:
         """Create the file, and lock it before other processes can read it.
 
-        Raises `OSError` or `UserStateError` if that fails.
+        Raises `OSError` or `UserStateError` if this fails.
         """
         folder = _folder_of_lists()
         make_own_folder(folder)
@@ -225,7 +224,6 @@ class CleanupList:
         self._handle, self._file = handle, file
 
     def _close(self) -> None:
-        """Delete the file and release its lock."""
         assert self._handle is not None
         assert self._file is not None
         with suppress(OSError):
@@ -240,7 +238,7 @@ CLEANUP_LIST: Final = CleanupList()
 def remove_orphans(root: Path) -> None:
     """Remove the folders below `root` that killed processes left behind. `root` must be resolved.
 
-    Logs a warning for each folder that cannot be removed.
+    Logs a warning about each folder that cannot be removed.
     """
     try:
         check_own_folder(_folder_of_lists())
@@ -260,7 +258,7 @@ def remove_orphans(root: Path) -> None:
 
 
 def _clean_up_list(file: Path, root: Path) -> None:
-    """Remove the folders below `root` on the list of a killed process, and the list once it is empty.
+    """Remove the folders below `root` that a killed process listed in `file`. An empty list is deleted.
 
     Does nothing if the process is still running. Raises `OSError` if the list cannot be read or trusted.
     """
@@ -284,7 +282,7 @@ def _clean_up_list(file: Path, root: Path) -> None:
 
 
 def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Read the entries of folders that were not removed. Invalid or incomplete lines are ignored."""
+    """Return the entries for folders that have not been removed. Invalid or incomplete lines are ignored."""
     entries: dict[str, dict[str, Any]] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -299,10 +297,10 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
-    """Remove a folder of a killed run if it is below `root`. Returns True if its entry can go.
+    """Remove a killed run's folder if it is below `root`. Return whether its entry can be deleted.
 
     The entry is kept if the folder is elsewhere or on another machine, has a name that no run uses, or cannot be
-    removed. If something else is in its place, that is not removed, but the entry can go.
+    removed. If something else is in its place, that is not removed, but the entry can be deleted.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node() or not is_created_name(path.name):

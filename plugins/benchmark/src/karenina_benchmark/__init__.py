@@ -1,6 +1,6 @@
 """Benchmarks, their files, and the configuration of runs.
 
-Importing this package loads nothing else. Public names are loaded on first use.
+Importing this package loads nothing else, because public names are loaded on first use.
 """
 
 from __future__ import annotations

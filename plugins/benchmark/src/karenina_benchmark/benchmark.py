@@ -1,4 +1,4 @@
-"""`Benchmark`: a benchmark that can be loaded, saved and run."""
+"""`Benchmark`, a set of questions that can be loaded, saved and run."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Benchmark(BenchmarkContent):
     """A set of questions for evaluating models, stored in one file.
 
     Use `create` or `load` to get one. `len()` and iteration work as for a list of questions, and `in` takes an id. Two
-    benchmarks are equal if their files would be equal, whatever their `path`. A template class equals its source, and
-    names and ids derived from the path do not count.
+    benchmarks are equal if their files would be equal. Their `path`, and names and ids derived from it, are ignored,
+    and a template class equals its source.
     """
 
     @classmethod
@@ -54,19 +54,19 @@ class Benchmark(BenchmarkContent):
 
         The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
         `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
-        JSON rows with other keys). With an unknown suffix, a file that begins with a brace is a checkpoint, and any
-        other is YAML.
+        JSON rows with other keys). If the suffix is unknown, a file that starts with a brace is read as a checkpoint,
+        and any other file as YAML.
 
-        The columns of a table are found by their names. Use `columns` to map `question`, `answer`, `id`, `keywords`,
-        `context` and `choices` to other columns, and to set the path to the `rows` of a JSON document, the `encoding`,
-        and `choice_by`.
+        The columns of a table are recognized by their names. Use `columns` to map `question`, `answer`, `id`,
+        `keywords`, `context` and `choices` to other columns, and to set the path to the `rows` of a JSON document, the
+        `encoding`, and `choice_by`.
 
-        Nothing in the file is executed. `trust` says whether the file may name files outside its own folder: only if
-        the user has trusted it (the default), or always (`"all"`, for your own files).
+        Nothing in the file is executed. By default, the file may only refer to files outside its own folder if the user
+        has trusted it. Pass `trust="all"` to always allow this for your own files.
 
-        The file, and each file that it names, may be up to 100 MB in size. Set another limit with `max_bytes` or the
-        environment variable `KARENINA_MAX_FILE_BYTES`. With `skip_broken`, questions that cannot be read are left out
-        with a warning, and `broken` contains their errors.
+        The file, and each file that it refers to, may be up to 100 MB in size. Set another limit with `max_bytes` or
+        the environment variable `KARENINA_MAX_FILE_BYTES`. If `skip_broken` is set, questions that cannot be read are
+        skipped with a warning, and `broken` contains their errors.
 
         Raises `BenchmarkFileError` if the file cannot be read, and `RestrictedValues` for a path that needs trust.
         """
@@ -95,9 +95,9 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file, and report all problems with their lines, even if it cannot be loaded.
+        """Check a benchmark file and report all problems with their lines, even if it cannot be loaded.
 
-        The arguments are the same as for `load`. Code in the file runs only with trust, and no model is called.
+        The arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
         """
         from karenina_benchmark.checking import check_file
 
@@ -112,7 +112,7 @@ class Benchmark(BenchmarkContent):
     def save(self, path: str | Path) -> None:
         """Save the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
 
-        The file is replaced atomically. Comments and layout of an existing YAML file are lost. Raises
+        The file is replaced atomically. Comments and formatting in an existing YAML file are lost. Raises
         `BenchmarkFileError` if the suffix is unknown, the source of a template class is unavailable, or the file cannot
         be written.
         """
@@ -130,9 +130,9 @@ class Benchmark(BenchmarkContent):
     ) -> list[Question]:
         """Add the rows of a CSV, Excel or JSONL file as questions, and return these questions.
 
-        `columns` maps fields to columns, as in `{"question": "text", "raw_answer": "gold"}`. `sheet` selects a sheet of
-        an Excel file. `options` are passed to `question_import.read_questions`. Raises `BenchmarkFileError` with the
-        line if a row cannot be imported; no question is added then.
+        `columns` maps fields to columns, for example `{"question": "text", "raw_answer": "gold"}`. `sheet` selects a
+        sheet in an Excel file. `options` are passed to `question_import.read_questions`. If a row cannot be imported,
+        no question is added and `BenchmarkFileError` is raised with the row's line.
         """
         from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
@@ -144,14 +144,14 @@ class Benchmark(BenchmarkContent):
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
     def _repr_html_(self) -> str:
-        """Return facts about the benchmark and its first questions as HTML for notebooks."""
+        """Return an HTML summary of the benchmark and its first questions for notebooks."""
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question (by default the first): its stages in order, and why others are left out.
+        """Return the plan for a question, with its stages in order and the reasons why other stages are not used.
 
-        Nothing runs. A draft is only planned if `question_id` names it. Raises `ConfigError` if the question does not
-        exist, and `PlanError` if it has no valid plan.
+        By default, this is the first question. Nothing is run. A draft is only planned if `question_id` names it.
+        Raises `ConfigError` if the question does not exist, and `PlanError` if it has no valid plan.
         """
         from karenina_engine.check.planner import Planner
         from karenina_engine.check.plugin_checks import check_selection
@@ -182,16 +182,16 @@ class Benchmark(BenchmarkContent):
         """Run the benchmark, and return a result for each question, model, judge and replicate.
 
         `config` is a `VerificationConfig` or a mapping of settings. The benchmark's own `run_config` is not used. Use
-        `question_ids` to select questions. `trust` says which code in the benchmark may run: what the user has trusted
-        (the default), or all of it (`"all"`, for your own files).
+        `question_ids` to select questions. By default, only code that the user has trusted may run. Pass `trust="all"`
+        to allow all code in the benchmark, for your own files.
 
-        Each result is written to `output` (JSONL) and passed to `on_result` when it is complete. With a `journal` (a
-        file, created if necessary), all replies and results are stored, and the same call continues an interrupted run.
-        With `replay`, replies come only from the journal, and no model is called. `policy` says how failed calls are
-        retried; the default is that of `config`.
+        Each result is written to `output` (JSONL) and passed to `on_result` as soon as it is complete. If you pass a
+        `journal` (a file, created if necessary), all replies and results are stored in it, and the same call continues
+        an interrupted run. With `replay`, replies only come from the journal and no model is called. `policy` controls
+        how failed calls are retried. The default is the policy of `config`.
 
         A progress bar is shown on a terminal and in a notebook. Set `progress` to True or False to always or never show
-        it. This also works in a running event loop, as in notebooks.
+        it. This method also works in a running event loop, as in notebooks.
 
         Raises `ConfigError`, `PlanError` and `JournalError` before the first model call. Later errors are recorded in
         the results of the affected items.
@@ -265,9 +265,9 @@ class Benchmark(BenchmarkContent):
         """Score the last run in `journal` again with this benchmark and `config`, without calling models.
 
         Use this after changing ground truths, tolerances, weights, patterns, primitives, compositions or `verify()`;
-        see `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are
-        called for prompts that contain a changed ground truth. The new results are written to `output` (JSONL), and an
-        existing file is renamed. `trust` and `progress` are the same as for `run_verification`.
+        see `karenina_engine.offline.rescoring.rescore`. `config` must have the same models as the run. With `ask`,
+        models are called for prompts that contain a changed ground truth. The new results are written to `output`
+        (JSONL), and an existing file is renamed. `trust` and `progress` work as in `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display
@@ -287,7 +287,7 @@ class Benchmark(BenchmarkContent):
 
 @cache
 def _note_missing_journal() -> None:
-    """Warn that a run without a journal cannot be resumed, once per process."""
+    """Warn once per process that a run without a journal cannot be resumed."""
     logger.warning(
         "this run has no journal; if the run is interrupted, finished calls are repeated and must be paid for "
         "again. "
@@ -297,7 +297,7 @@ def _note_missing_journal() -> None:
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
-    """Return a configuration with these settings. A `VerificationConfig` is returned unchanged.
+    """Return `config` as a `VerificationConfig`. An existing one is returned unchanged.
 
     Raises `ConfigError` if a setting is unknown or invalid.
     """
@@ -307,7 +307,7 @@ def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationCo
 
 
 def _to_html(benchmark: BenchmarkContent) -> str:
-    """Return facts about a benchmark and its first `MAX_ROWS` questions as HTML. No template is loaded."""
+    """Return an HTML summary of a benchmark and its first `MAX_ROWS` questions. No template is loaded."""
     from karenina_terminal.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
 
     count = len(benchmark)
@@ -323,7 +323,7 @@ def _to_html(benchmark: BenchmarkContent) -> str:
 
 
 def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
-    """Yield facts about a benchmark as pairs of name and value. The value may be empty."""
+    """Yield facts about a benchmark as pairs of name and value. Values may be empty."""
     yield "Description", benchmark.description
     yield "Version", benchmark.version
     yield "Creator", benchmark.creator
@@ -335,7 +335,7 @@ def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
 
 
 def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
-    """Return the cells for a question, or an error message if it cannot be read."""
+    """Return the table cells for a question, or an error message if it cannot be read."""
     try:
         question = benchmark.get(id)
     except BenchmarkFileError as error:  # a streamed file is read question by question
@@ -351,7 +351,7 @@ def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
 
 
 def _template_text(question: Question) -> str:
-    """Return the name of the question's template class, or `yes` or `none`."""
+    """Return the name of the question's template class, or `yes` or `none` if it has no class."""
     if question.answer_class is not None:
         return question.answer_class.__name__
     return "yes" if question.has_template else "none"

@@ -1,4 +1,4 @@
-"""Loading and saving benchmark files in any format."""
+"""Loads and saves benchmark files in any format."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Offer
 
 REPEATED = "karenina_repeated"
-"""An attribute of log records that the command line prints as an error anyway."""
+"""An attribute of log records for warnings that the command line prints as an error anyway."""
 logger = logging.getLogger("karenina")
 
 
 def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
-    """Load a benchmark in any installed format, logging warnings about its content.
+    """Load a benchmark in any installed format, and log warnings about its content.
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first, because
-    they may add formats, trait kinds and primitives. With `skip_broken`, questions that cannot be read are left out
-    with a warning, but other errors are raised. Raises `BenchmarkFileError` if the file cannot be read, and any
-    exception from `check_paths`.
+    they may add formats, trait kinds and primitives. If `skip_broken` is set, questions that cannot be read are skipped
+    with a warning, but all other errors are raised. Raises `BenchmarkFileError` if the file cannot be read, and any
+    exception raised by `check_paths`.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -51,9 +51,9 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, saying how many others there are and how to skip broken questions.
+    """Return the first error, with the number of further errors and a hint on skipping broken questions.
 
-    `good` is the number of questions that can be read. If there are none, skipping is no use.
+    `good` is the number of questions that can be read. If it is 0, the hint is omitted.
     """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     them = "them" if len(broken) > 1 else "it"
@@ -62,9 +62,9 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with the others as its `others`.
+    """Return the first error, with all further errors as its `others`.
 
-    `more` is added to its message. If there are others, the message also names the command that lists them.
+    `more` is appended to its message. If there are further errors, the message also names the command that lists them.
     """
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
@@ -74,7 +74,7 @@ def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> Benchmark
 
 
 def _count_others(others: Sequence[BenchmarkFileError]) -> str:
-    """Say how many other questions and traits cannot be read, and where the first of them is."""
+    """Describe how many other questions and traits cannot be read, and where the first of them is."""
     place = others[0].where
     what = "question" if not any(other.where.startswith("rating") for other in others) else "question or trait"
     if len(others) == 1:
@@ -86,7 +86,7 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
     """Read a benchmark without logging anything. Its errors are in `problems` and `broken`.
 
-    Raises `BenchmarkFileError` if nothing can be read, and any exception from `check_paths`.
+    Raises `BenchmarkFileError` if nothing can be read, and any exception raised by `check_paths`.
     """
     installed = plugins.active_plugins()
     suffix = suffix_of(installed, path)
@@ -112,9 +112,9 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
 def _read(
     offer: Offer[Format], path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None
 ) -> BenchmarkContent:
-    """Read a benchmark in one format, and record its path, its columns and the files it names.
+    """Read a benchmark with the offered format, and record its path, its columns and the files it refers to.
 
-    An unexpected exception, which may come from a plugin, becomes a `BenchmarkFileError` that names the plugin. Raises
+    An unexpected exception, for example from a plugin, becomes a `BenchmarkFileError` that names the plugin. Raises
     `BenchmarkFileError` if `columns` are given but the format has none.
     """
     read_columns = offer.value.read_columns
@@ -145,7 +145,7 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Save a benchmark in the format for the suffix of `path`.
+    """Save a benchmark in the format that matches the suffix of `path`.
 
     Raises `BenchmarkFileError` if the format is unknown or read-only, or if the benchmark or file cannot be written.
     """
@@ -183,12 +183,12 @@ def _encode(text: str, path: Path) -> bytes:
 
 
 def _guess_suffix(path: Path) -> str:
-    """Return `.jsonld` for a file that begins with a brace, as checkpoints do, and `.yaml` for others."""
+    """Return `.jsonld` for a file that starts with a brace, like checkpoints, and `.yaml` for any other file."""
     return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
 
 
 def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> BenchmarkFileError:
-    """Log an unexpected exception of a plugin's format, and return the error for it."""
+    """Log an unexpected exception raised by a plugin's format, and return a `BenchmarkFileError` for it."""
     logger.debug("cannot read %s", path, exc_info=error)
     return BenchmarkFileError(
         path,

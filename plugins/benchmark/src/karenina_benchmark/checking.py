@@ -1,9 +1,10 @@
-"""Checking a benchmark before the first model call, and reporting all problems at once."""
+"""Checks a benchmark before the first model call, and reports all problems at once."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,8 +24,10 @@ from karenina_engine.check.turns import said_texts, turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
 from karenina_template.templates.look_alikes import EqualTruths
+from karenina_template.templates.primitives import Primitive, files_in
 from karenina_template.templates.self_check import find_flaws, find_said_truths, find_truth_errors
 from karenina_template.templates.source.loading import find_errors
+from karenina_toolkit.files.bounded_files import open_only_below
 from karenina_toolkit.known_values import offered_values
 
 if TYPE_CHECKING:
@@ -35,19 +38,19 @@ if TYPE_CHECKING:
 
 Level = Literal["error", "warning", "unchecked"]
 _SHOWN: Final = 20
-"""The number of errors in the message of `BenchmarkErrors`."""
+"""The maximum number of errors listed in the message of `BenchmarkErrors`."""
 _LINE: Final = re.compile(r"line (\d+)")
 _NO_MODEL: Final = "template_only"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something found by a check.
+    """A problem found by a check.
 
-    There are three levels. An `error` would stop a run or make its result invalid, a `warning` is probably a mistake,
-    and `unchecked` means that something cannot be checked. `where` is the place in `file`: a line, the number and id of
-    a question, or empty for the whole file. `what` is the problem, and `cure` says how to fix it. `question` is the id
-    of the question, if there is one.
+    There are three levels. An `error` would stop a run or make its result invalid. A `warning` is probably a mistake.
+    `unchecked` means that something cannot be checked. `where` is the place in `file`: a line, the number and id of a
+    question, or empty for the whole file. `what` describes the problem, and `cure` says how to fix it. `question` is
+    the question's id, or None.
     """
 
     level: Level
@@ -58,13 +61,13 @@ class Finding:
     question: str | None = None
 
     def __str__(self) -> str:
-        """Return the location, the problem and the cure in one line."""
+        """Return the location, the problem and the fix on one line."""
         place = ", ".join(str(part) for part in (self.file, self.where) if part)
         text = f"{self.what}; {self.cure}" if self.cure else self.what
         return f"{place}: {text}" if place else text
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the finding to a JSON-compatible dict. `line` is a number if `where` is a line, otherwise None."""
+        """Convert the finding to a JSON-compatible dict. `line` is a number if `where` is a line, or else None."""
         match = _LINE.match(self.where)
         file = None if self.file is None else str(self.file)
         return {**asdict(self), "file": file, "line": int(match[1]) if match else None}
@@ -72,7 +75,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was found in a benchmark, in file order, and the number of its questions."""
+    """The findings in a benchmark, in file order, and its number of questions."""
 
     findings: tuple[Finding, ...]
     questions: int
@@ -93,12 +96,12 @@ class CheckReport:
         return self._at_level("unchecked")
 
     def raise_errors(self) -> None:
-        """Raise `BenchmarkErrors` if there are errors."""
+        """Raise `BenchmarkErrors` if there are any errors."""
         if self.errors:
             raise BenchmarkErrors(self.errors)
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the report to a JSON-compatible dict, with the number of findings at each level."""
+        """Convert the report to a JSON-compatible dict that includes the number of findings at each level."""
         return {
             "questions": self.questions,
             "errors": len(self.errors),
@@ -108,12 +111,11 @@ class CheckReport:
         }
 
     def _at_level(self, level: Level) -> tuple[Finding, ...]:
-        """Return the findings at one level."""
         return tuple(finding for finding in self.findings if finding.level == level)
 
 
 class BenchmarkErrors(KareninaError, ValueError):
-    """Raised if a benchmark has errors. The message lists the first 20, and `findings` has all of them."""
+    """Raised if a benchmark has errors. The message lists the first 20, and `findings` contains all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         lines = [str(finding) for finding in findings[:_SHOWN]]
@@ -134,11 +136,11 @@ def check_file(
     configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
     checked: Callable[[int, int], None] | None = None,
 ) -> tuple[BenchmarkContent | None, CheckReport]:
-    """Read a benchmark and check it. Questions that cannot be read are left out.
+    """Read a benchmark and check it. Questions that cannot be read are omitted.
 
-    The benchmark is None if nothing can be read. `configure` returns the configuration of the run; the default is the
-    benchmark's own `config` section. `checked` is called after each question with the number of questions so far and in
-    total. Nothing that needs trust is executed or opened, and no model is called.
+    The benchmark is None if nothing can be read. `configure` returns the run's configuration, which is the benchmark's
+    own `config` section by default. `checked` is called after each question with the number of questions checked so far
+    and the total. Nothing that needs trust is executed or opened, and no model is called.
     """
     benchmark, findings = read_findings(path, trust, columns)
     if benchmark is None:
@@ -156,7 +158,7 @@ def read_findings(
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
     """Return the benchmark without its broken questions, and a finding for each error.
 
-    Files that are not trusted are errors and are not read. The benchmark is None if nothing can be read.
+    Files that are not trusted are reported as errors and not read. The benchmark is None if nothing can be read.
     """
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
@@ -165,7 +167,7 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
-        """Return whether the named files may be read. Adds an error for each one that is not trusted."""
+        """Return whether the named files may be read, and add an error for each file that is not trusted."""
         try:
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:
@@ -196,11 +198,11 @@ def check_content(
     quality: bool = False,
     checked: Callable[[int, int], None] | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark. Use `ids` to select questions; unknown ids are ignored.
+    """Check a loaded benchmark. Use `ids` to select questions. Unknown ids are ignored.
 
-    `config` is the configuration of the run; the default is the benchmark's own `config` section. With `quality`, the
-    rest of the file is checked too, and warnings and unchecked parts are included. Without it, only errors in that
-    section and in the questions are found. For `checked`, see `check_file`.
+    `config` is the run's configuration, which is the benchmark's own `config` section by default. If `quality` is set,
+    the rest of the file is checked too, and the result includes warnings and unchecked parts. Otherwise, only errors in
+    the `config` section and the questions are found. For `checked`, see `check_file`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -219,7 +221,7 @@ def check_content(
 
 
 class QuestionErrorCheck:
-    """A check of the questions with these ids, made while a run reads them (`RunRequest.question_check`).
+    """Checks the questions in `ids` while a run reads them (`RunRequest.question_check`).
 
     It finds the same errors as `check_content` without `quality`.
     """
@@ -240,14 +242,17 @@ class QuestionErrorCheck:
         self._check = _Check(benchmark, self._trust, quality=False)
 
     def check(self, question: Question) -> None:
-        """Raise `BenchmarkErrors` if the template has an error. Runs check traits and plugin fields themselves."""
+        """Raise `BenchmarkErrors` if the question's template has an error.
+
+        Traits and plugin fields are not checked here, because runs check them anyway.
+        """
         own = question if question.has_template else self._benchmark.get(question.id)  # without the shared traits
         self._check.check_template(own, self._config)
         if self._check.findings:
             raise BenchmarkErrors(self._check.findings)
 
     def raise_errors(self) -> None:
-        """Raise `BenchmarkErrors` if there are errors, which also lists the values that need trust."""
+        """Raise `BenchmarkErrors` if there are any errors. The exception also lists the values that need trust."""
         errors = check_content(self._benchmark, self._trust, self._config, self._ids)
         if errors:
             raise BenchmarkErrors([*errors, *find_untrusted_values(self._benchmark, self._trust)])
@@ -256,7 +261,7 @@ class QuestionErrorCheck:
 def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
-    """Return a warning for each restricted value that needs trust before a run.
+    """Return a warning for each restricted value that must be trusted before a run.
 
     A benchmark without a path has none.
     """
@@ -268,9 +273,9 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as it is in the file, where a plugin's fields may be in a table of their own.
+    """Return the path of a value as written in the file, where a plugin's fields may be in their own table.
 
-    It is empty if the value around it is not in the file.
+    The path is empty if the mapping that should contain the value is not in the file.
     """
     if place is None or not path:
         return path
@@ -292,6 +297,7 @@ class _Check:
         self._trust = trust
         self._quality = quality
         self._truths = EqualTruths()
+        self._is_trusted: bool | None = None
         from karenina_engine.check.plugin_checks import OwnedFields
 
         self._fields = OwnedFields(active_plugins())
@@ -299,7 +305,7 @@ class _Check:
     def read_config(self) -> VerificationConfig:
         """Return the configuration in the benchmark's `config` section.
 
-        If it has errors, they are added to the findings, and only a valid `evaluation_mode` is kept.
+        If the section has errors, they are added to the findings, and only a valid `evaluation_mode` is kept.
         """
         values = dict(self._benchmark.run_config)
         try:
@@ -316,7 +322,7 @@ class _Check:
             return VerificationConfig()
 
     def check_head(self, config: VerificationConfig) -> None:
-        """Check what is outside of the questions, and look for questions with the same text."""
+        """Check everything outside the questions, and look for questions with the same text."""
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
@@ -360,7 +366,7 @@ class _Check:
             self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
     def check_template(self, question: Question, config: VerificationConfig) -> None:
-        """Check a question's template: whether it exists, may run, loads, and fits its ground truths."""
+        """Check a question's template: whether it exists, may run, can be loaded, and agrees with its ground truths."""
         try:
             template = template_of(question, self._trust)
             if template is None:
@@ -389,18 +395,19 @@ class _Check:
             for problem in find_errors(question.answer_template or "", error):
                 self._add_in_template("error", question, problem.reason, "", problem.line)
             return
-        self._check_truths(question, bound)
+        with self._template_files(bound, config):
+            self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
-        """Warn about different ground truths that the field's rule treats as equal."""
+        """Warn about different ground truths that a field's rule treats as equal."""
         for id, field, what, cure in self._truths.found:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
-        """Add an error for a question without a template, unless it can be scored by traits alone.
+        """Add an error for a question without a template, unless it can be scored by its traits alone.
 
-        It can if `evaluation_mode` is `rubric_only`, or `template_and_rubric` and the question has traits of its own. A
-        table without correct answers gets a single error.
+        This is possible if `evaluation_mode` is `rubric_only`, or if it is `template_and_rubric` and the question has
+        traits of its own. For a table without correct answers, only a single error is added.
         """
         mode = config.core.evaluation_mode
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
@@ -418,7 +425,7 @@ class _Check:
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Check the ground truths against the template. With `quality`, also check what a judge sees of it."""
+        """Check the ground truths against the template. If `quality` is set, also check what judges see of it."""
         self._check_sources(question, bound)
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
@@ -434,6 +441,31 @@ class _Check:
                 continue
             path = [] if field is None else ["answer", field, *([flaw.part] if flaw.part else [])]
             self._add(flaw.level, place, flaw.what, flaw.cure, *path, question=question.id)
+
+    @contextmanager
+    def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> Iterator[None]:
+        """Resolve the files that the template names, and open no file outside of the folder that is not trusted."""
+        kinds = {type(rule.primitive) for rule in bound.template.key.rules.values()}
+        if all(kind.check_files is Primitive.check_files for kind in kinds):
+            yield
+            return
+        own = config.setting("template_files") if config.has("template_files") else None
+        folder = own or (self._benchmark.path.absolute().parent if self._benchmark.path is not None else None)
+        with files_in(folder), open_only_below(None if self._trusts_values() else folder):
+            yield
+
+    def _trusts_values(self) -> bool:
+        """Return whether the user trusts all restricted values of the benchmark."""
+        from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
+        from karenina_engine.user_files import trusts_values
+
+        path = self._benchmark.path
+        if path is None or self._trust.everything:
+            return True
+        if self._is_trusted is None:
+            values = find_restricted_values(self._benchmark)
+            self._is_trusted = bool(values) and trusts_values(self._trust, path, names_and_values(values))
+        return self._is_trusted
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
         """Add an error for each field whose known value no plugin offers, or whose type does not fit the value."""
@@ -456,9 +488,9 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Warn about traits that this configuration does not score.
+        """Warn about traits that `config` does not score.
 
-        `key` is the key of the rubric in `place`, and `question` is the id of its question, or None for a global
+        `key` is the key of the rubric in `place`. `question` is the id of the rubric's question, or None for a global
         rubric.
         """
         names = config.core.rubric_trait_names
@@ -479,7 +511,7 @@ class _Check:
                 )
 
     def check_restricted(self) -> None:
-        """Warn about each restricted value that is not yet trusted."""
+        """Warn about each restricted value that is not trusted yet."""
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
         from karenina_engine.user_files import trusts_values
 
@@ -503,7 +535,7 @@ class _Check:
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
         """Add a finding about a line of a template's source, with its place in the benchmark file.
 
-        If the file does not contain the source, the place is that of the field to which the line belongs.
+        If the file does not contain the source, the finding gets the place of the field that the line belongs to.
         """
         place = self._benchmark.place_of(question.id)
         if place is not None and place.value.get("template") is not None:
@@ -526,7 +558,7 @@ class _Check:
     ) -> None:
         """Add a finding at `path` in `place`.
 
-        Without a place, it is about the question, or about the whole file if there is no question either.
+        If `place` is None, the finding is about the question, or about the whole file if there is no question either.
         """
         if place is not None:
             file: Path | None = place.document.file
@@ -539,13 +571,13 @@ class _Check:
 
 
 def find_field_line(source: str, field: str) -> int | None:
-    """Return the line that declares a field in a template's source, if there is one."""
+    """Return the line that declares `field` in a template's source, or None."""
     declared = re.compile(rf"\s+{re.escape(field)}\s*:")
     return next((number for number, line in enumerate(source.splitlines(), 1) if declared.match(line)), None)
 
 
 def _find_path(value: object, name: str) -> tuple[str | int, ...]:
-    """Return the path of keys and list positions that the words of `name` describe.
+    """Return the path of keys and list positions that corresponds to the words of `name`.
 
     An example is "config.parsing_models, model 'j', temperature". Words that are neither keys nor model ids are
     ignored.
@@ -564,7 +596,7 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
 
 
 def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
-    """Return the path of a trait in the rubric under `key`, which is empty if it is unknown."""
+    """Return the path of a trait in the rubric under `key`. The path is empty if it is unknown."""
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:
@@ -582,7 +614,7 @@ def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
 
 
 def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings without duplicates, sorted by line. Those in the benchmark's own file come first."""
+    """Return the findings sorted by line and without duplicates. The benchmark's own file comes first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
         """Return the sorting key of a finding."""

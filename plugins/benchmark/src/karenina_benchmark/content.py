@@ -1,4 +1,4 @@
-"""The content of a benchmark: its questions, with the rubrics and settings they share."""
+"""The content of a benchmark: its questions, and the rubrics and settings they share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 FINISHED: Final = "finished"
-"""Says in checkpoints of the reference whether a question is finished. Others are drafts, which do not run."""
+"""The checkpoint property that marks a question as finished. Unfinished questions are drafts, which do not run."""
 
 
 @runtime_checkable
@@ -30,7 +30,7 @@ class _TextSearch(Protocol):
     """Questions that can be searched without building all of them."""
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions in which one of `words` may occur."""
+        """Yield the ids of questions that may contain one of `words`."""
 
 
 @runtime_checkable
@@ -41,18 +41,18 @@ class _Places(Protocol):
         """Return the text of a question."""
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return where a question is in the file, if known."""
+        """Return a question's place in the file, or None if it is unknown."""
 
 
 class BenchmarkContent:
-    """The content of a benchmark, as file formats read and write it.
+    """The content of a benchmark, as read and written by file formats.
 
-    `Benchmark` adds loading, saving and runs. Two contents are equal if their files would be equal, whatever their
-    `path`. A template class equals its source, and names and ids derived from the path do not count.
+    `Benchmark` adds loading, saving and runs. Two contents are equal if their files would be equal. Their `path`, and
+    names and ids derived from it, are ignored, and a template class equals its source.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
-        """Create an empty benchmark without dates. The id is derived from the name by default.
+        """Create an empty benchmark without dates. By default, the id is derived from the name.
 
         Raises `ValueError` if the name is empty.
         """
@@ -113,7 +113,7 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Create an empty benchmark, dated with the current time.
+        """Create an empty benchmark with the current time as its date.
 
         Raises `ValueError` if the name is empty.
         """
@@ -126,9 +126,9 @@ class BenchmarkContent:
 
     @classmethod
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
-        """Create a benchmark for a file that only contains questions. It is named after the file and has no dates.
+        """Create a benchmark for a file that only contains questions. It has no dates and is named after the file.
 
-        File formats use this. Raises `ValueError` if two questions have the same id.
+        This is meant for file formats. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -155,9 +155,9 @@ class BenchmarkContent:
     ) -> Question:
         """Append a question and return it.
 
-        `question` is the text, with the other arguments as its fields, or a complete `Question`. The id is derived from
-        the text by default. Without `answer_template`, there is no template, even if there is a `raw_answer`. `extra`
-        contains fields of plugins, with one table for each: `my_package={"level": 3}`.
+        `question` is either the text, with the other arguments as the question's fields, or a complete `Question`. By
+        default, the id is derived from the text. Without `answer_template`, the question has no template, even if it
+        has a `raw_answer`. `extra` contains plugin fields, with one table for each plugin: `my_package={"level": 3}`.
 
         Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
         `TypeError` for a keyword argument that no installed plugin owns.
@@ -192,17 +192,17 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return the fields of plugins by full name. Raises `TypeError` if no plugin owns one."""
+        """Return plugin fields by full name. Raises `TypeError` if no plugin owns one of them."""
         for name in extra:
             if not is_owned(name, "question_fields"):
                 raise TypeError(f"add_question() has no argument {name!r}, and no plugin named {name!r} is installed")
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append questions and return them. If one of them cannot be added, none are.
+        """Append questions and return them. If one of them cannot be added, none is.
 
-        This changes `date_modified`. Raises `ValueError` for a duplicate id, or a trait name that is also in the global
-        rubric.
+        This changes `date_modified`. Raises `ValueError` for a duplicate id, or for a trait name that is also in the
+        global rubric.
         """
         added: dict[str, Question] = {}
         for question in questions:
@@ -224,19 +224,19 @@ class BenchmarkContent:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """All questions, in memory at once. Iterate over the benchmark to have one at a time."""
+        """All questions, loaded into memory. To load them one at a time, iterate over the benchmark instead."""
         return tuple(self._questions.values())
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the questions in order."""
+        """The ids of the questions, in order."""
         return tuple(self._questions)
 
     @property
     def streamed(self) -> bool:
         """Whether questions stay in the file and are built each time they are accessed.
 
-        Accessing one that cannot be read then raises `BenchmarkFileError` with the line.
+        Accessing a question that cannot be read then raises `BenchmarkFileError` with the line.
         """
         return not isinstance(self._questions, dict)
 
@@ -247,7 +247,7 @@ class BenchmarkContent:
         self._places = questions if isinstance(questions, _Places) else None
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError`, suggesting a similar id."""
+        """Return the question with the given id. Raises `KeyError`, suggesting a similar id, if there is none."""
         try:
             return self._questions[self.written_id(question_id)]
         except KeyError:
@@ -255,12 +255,12 @@ class BenchmarkContent:
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the id and text of each of these questions, without building streamed ones."""
+        """Yield the id and text of each question in `ids`, without building streamed questions."""
         for id in ids:
             yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return where a question is in the file, if known.
+        """Return a question's place in the file, or None if it is unknown.
 
         If questions are streamed, raises `KeyError` for an unknown id.
         """
@@ -269,7 +269,7 @@ class BenchmarkContent:
         return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, and move those that cannot be read to `broken`.
+        """Build all streamed questions once, and move questions that cannot be read to `broken`.
 
         Does nothing if the questions are in memory.
         """
@@ -291,7 +291,7 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question with the same id, keeping its position and the spelling of the id.
+        """Replace the question that has the same id, keeping its position and the spelling of the id.
 
         Raises `KeyError` if there is none, and `ValueError` for a trait name that is also in the global rubric.
         """
@@ -301,7 +301,7 @@ class BenchmarkContent:
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """Merge the static traits of the benchmark and the question. Returns None if there are none.
+        """Return the static traits of the benchmark and the question in one rubric, or None if there are none.
 
         Raises `ValueError` if both have a trait with the same name.
         """
@@ -310,7 +310,7 @@ class BenchmarkContent:
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Merge the dynamic traits of the benchmark and the question. Returns None if there are none.
+        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none.
 
         Raises `ValueError` if both have a trait with the same name.
         """
@@ -319,7 +319,8 @@ class BenchmarkContent:
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the benchmark's traits added. Use `trait_names` to select traits.
 
-        Raises `ValueError` if both have a trait with the same name, or if a name is both static and dynamic.
+        Raises `ValueError` if both have a trait with the same name, or if a trait name is used for a static and a
+        dynamic trait.
         """
         shared = self.global_rubric or self.dynamic_rubric
         if trait_names is None and not shared and question.dynamic_rubric is None:
@@ -352,10 +353,10 @@ class BenchmarkContent:
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions in which one of `words` may occur.
+        """Iterate over the questions that may contain one of `words`.
 
-        Questions in memory are all included. The lines of a streamed file are searched as text, so that most questions
-        need not be built.
+        This includes all questions that are in memory. The lines of a streamed file are searched as text, so most of
+        its questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
@@ -366,11 +367,11 @@ class BenchmarkContent:
         return [question.id for question in self.questions_mentioning((FINISHED,)) if _is_unfinished(question.unread)]
 
     def __contains__(self, question_id: object) -> bool:
-        """Return whether there is a question with this id, however Unicode spells it (see `written_id`)."""
+        """Return whether there is a question with the given id, in any Unicode spelling (see `written_id`)."""
         return isinstance(question_id, str) and self.written_id(question_id) in self._questions
 
     def written_id(self, question_id: str) -> str:
-        """Return the id as spelled in the benchmark. Unicode has several spellings of the same characters.
+        """Return `question_id` as spelled in the benchmark, because Unicode can spell the same characters differently.
 
         Unknown ids are returned unchanged.
         """
@@ -381,7 +382,7 @@ class BenchmarkContent:
         return self._written_ids.get(compose(question_id), question_id)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the files of both would be equal, as described for the class."""
+        """Return whether the files of both benchmarks would be equal, as described for the class."""
         if not isinstance(other, BenchmarkContent):
             return NotImplemented
         named = (self.id, self.name) == (other.id, other.name) or (self._nameless and other._nameless)
@@ -394,12 +395,12 @@ class BenchmarkContent:
 
     @property
     def _nameless(self) -> bool:
-        """Whether the file has neither a name nor an id, so that both are derived from the path."""
+        """Whether the file has neither a name nor an id, so that both were derived from its path."""
         named_after = self.named_by_path and self.path is not None and self.name == (self.path.stem or "benchmark")
         return named_after and self.id == _make_id(self.name)
 
     def _content(self) -> tuple[object, ...]:
-        """Return what `==` compares, apart from name and id."""
+        """Return the values compared by `==`, except for name and id."""
         return (
             self.description,
             self.version,
@@ -417,14 +418,14 @@ class BenchmarkContent:
 
 
 def _make_id(name: str) -> str:
-    """Return an id that depends only on the name of the benchmark."""
+    """Return an id that depends only on the benchmark's name."""
     return uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
 
 
 def _as_stored(question: Question) -> Question:
     """Return the question as it would be saved, with the source of its template class.
 
-    If the source is unavailable, the question is unchanged.
+    If the source is unavailable, the question is returned unchanged.
     """
     if question.answer_class is None:
         return question
@@ -438,12 +439,11 @@ def _as_stored(question: Question) -> Question:
 
 
 def _now() -> str:
-    """Return the current time in UTC, in ISO 8601 format."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
-    """Return the strings as a list. Raises `ValueError` for a single string, which would be split."""
+    """Return the strings as a list. Raises `ValueError` for a single string, because it would be split."""
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not a single string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

@@ -1,4 +1,4 @@
-"""Values with the lines that they were read from, so that errors can name the line."""
+"""Values with the lines they were read from, so that errors can name the line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """The value of a file (or of one line of it), with the line and source text of each value in it.
+    """The value of a file (or of one of its lines), with the line and source text of each value within it.
 
-    A `Place` is the path of keys and list positions to a value. `written` contains the source text of scalars.
+    A `Place` is the path of keys and list positions that leads to a value. `written` contains the source text of
+    scalars.
     """
 
     file: Path
@@ -30,10 +31,13 @@ class Document:
     text_lines: Mapping[Place, int] = field(default_factory=dict)
     """The line on which the text of a YAML block scalar (`key: |`) starts."""
     place: str = ""
-    """Where the value is in a file without lines, such as a row of a sheet."""
+    """The value's position in a file that has no lines, such as the row of a sheet."""
 
     def line(self, path: Place) -> int | None:
-        """Return the line of a place or, if it is not known, of the nearest place around it."""
+        """Return the line of a place, or None.
+
+        If the line is unknown, returns that of the nearest place that contains it.
+        """
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return self.lines[path[:end]]
@@ -49,9 +53,9 @@ class Section:
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this mapping, or of `path` in it, as `line 3`.
+        """Return the line of this mapping, or of `path` within it, as `line 3`.
 
-        For a file without lines, this is the row or an empty string.
+        If the file has no lines, returns the row or an empty string.
         """
         line = self.document.line((*self.path, *path))
         return f"line {line}" if line else self.document.place
@@ -59,17 +63,17 @@ class Section:
     def where_in_text(self, line: int | None, *path: str | int) -> str:
         """Return the place of line `line` in the text at `path`, such as `line 3`.
 
-        If `line` is None or the text is not a block scalar, this is the place of the text itself.
+        If `line` is None or the text is not a block scalar, returns the place of the text itself.
         """
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
 
     def error(self, what: str, cure: str, *path: str | int) -> BenchmarkFileError:
-        """Return an error at this mapping, or at `path` in it."""
+        """Return an error at this mapping, or at `path` within it."""
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` with all keys that are not in `known`, suggesting others."""
+        """Raise `BenchmarkFileError` for all keys that are not in `known`, suggesting similar keys."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return
@@ -83,7 +87,7 @@ class Section:
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
-        """Return the source text of a value, including numbers and dates, or None if it is missing or null.
+        """Return the source text of a value, also for numbers and dates, or None if it is missing or null.
 
         Raises `BenchmarkFileError` for a list or mapping.
         """
@@ -96,7 +100,7 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the strings in a list. A single scalar is a list of one, and a missing key an empty list.
+        """Return the strings in a list. A single scalar counts as a list of one, and a missing key as an empty list.
 
         Numbers and dates are returned as written in the file. Raises `BenchmarkFileError` for a mapping, and for an
         entry that is null, a list or a mapping.
@@ -115,7 +119,7 @@ class Section:
     def section(self, key: str) -> Section | None:
         """Return the mapping under a key, or None if it is missing or null.
 
-        Raises `BenchmarkFileError` for other values.
+        Raises `BenchmarkFileError` for any other value.
         """
         value = self.value.get(key)
         if value is None:
@@ -125,9 +129,9 @@ class Section:
         return Section(self.document, (*self.path, key), value)
 
     def sections(self, key: str, problems: Problems) -> list[Section]:
-        """Return the mappings in a list. A single mapping is a list of one, and a missing key an empty list.
+        """Return the mappings in a list. A single mapping counts as a list of one, and a missing key as an empty list.
 
-        Other entries are left out and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
+        Entries that are not mappings are skipped and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
         """
         value = self.value.get(key)
         if value is None:

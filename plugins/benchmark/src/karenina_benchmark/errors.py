@@ -1,4 +1,4 @@
-"""The error for a problem in a question file, with its place and how to fix it."""
+"""The error for a problem in a question file, with its place and a fix."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class BenchmarkFileError(KareninaError, ValueError):
     """Raised if a file cannot be read or written as a benchmark or a table of questions.
 
     `where` is the place in `file`: a line, a row, the number and id of a question, or empty for the whole file. `what`
-    is the problem, and `cure` says how to fix it. `others` contains more errors that are not in the message. `cause` is
-    the exception that led to this, for use outside of its handler. The file is unchanged.
+    describes the problem, and `cure` says how to fix it. `others` contains more errors that are not in the message.
+    `cause` sets the original exception if the error is created outside its `except` block. The file is unchanged.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class BenchmarkFileError(KareninaError, ValueError):
         self.__cause__ = cause
 
     def each(self) -> Iterator[BenchmarkFileError]:
-        """Yield this error and all others found at the same time."""
+        """Yield this error and all other errors found at the same time."""
         yield self
         for other in self.others:
             yield from other.each()
 
 
 class Problems:
-    """Collects the errors in a file, so that reading can go on after an error."""
+    """Collects the errors in a file, so that reading can continue after an error."""
 
     def __init__(self) -> None:
         self.found: list[BenchmarkFileError] = []
@@ -69,7 +69,7 @@ class Problems:
             return None
 
     def raise_all(self) -> None:
-        """Raise the first error, with the others as its `others`. Does nothing if there are none."""
+        """Raise the first error, with all further errors as its `others`. Does nothing if there are no errors."""
         if not self.found:
             return
         first, *others = [each for error in self.found for each in error.each()]
@@ -83,7 +83,7 @@ class Problems:
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
-    """Describe the problem with a file's format version, and how to fix it. `newest` is the latest one supported."""
+    """Describe the problem with a file's format version and its fix. `newest` is the latest supported version."""
     readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
@@ -92,7 +92,7 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
-    """Return a validation error on one line that names each field and its problem.
+    """Return a validation error as one line that names each field and its problem.
 
     For an unknown field, the most similar of the `known` names is suggested.
     """
@@ -116,24 +116,24 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
 
 
 def _suggest_word(value: object, expected: str) -> str:
-    """Suggest a word that pydantic expected, if `value` is similar. Empty otherwise."""
+    """Suggest the expected word that is most similar to `value`, or return an empty string."""
     near = get_close_matches(value, re.findall(r"'([^']*)'", expected), n=1) if isinstance(value, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def nearest_key(key: str, known: Collection[str]) -> str | None:
-    """Return the most similar of the `known` keys, if there is one."""
+    """Return the most similar of the `known` keys, or None."""
     return next(iter(get_close_matches(key, known, n=1)), None)
 
 
 def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
-    """Return "did you mean ...?" with the most similar of the `known` keys, or `otherwise`."""
+    """Return "did you mean ...?" with the most similar of the `known` keys, or `otherwise` if none is similar."""
     nearest = nearest_key(key, known)
     return f"did you mean {nearest!r}?" if nearest is not None else otherwise
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file, without any byte-order mark. Raises `BenchmarkFileError` if this fails."""
+    """Read a UTF-8 file without its byte-order mark. Raises `BenchmarkFileError` if this fails."""
     try:
         return bounded_files.read_text(path)
     except bounded_files.FileError as error:

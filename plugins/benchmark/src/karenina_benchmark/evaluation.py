@@ -1,4 +1,4 @@
-"""Evaluating existing outputs from a product, a log, or another program."""
+"""Evaluates existing outputs from a product, a log, or another program."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
 
 Response = str | Sequence[Mapping[str, Any]] | Mapping[str, Any]
-"""An output: text, or a conversation in a format for recordings (docs/how-to/recorded-answers.md)."""
+"""An output, given as text or as a conversation in a format for recordings (docs/how-to/recorded-answers.md)."""
 Judge = str | Mapping[str, Any] | ModelConfig
-"""A judge: `interface:model_name`, the fields of a model, or a `ModelConfig`."""
+"""A judge, given as `interface:model_name`, as a model's fields, or as a `ModelConfig`."""
 
 NO_QUESTION: Final = "What does the text say?"
-"""The question for an output without one. Small judges extract nothing if they are told that there is none."""
+"""The question used for outputs without one. Small judges extract nothing if they are told that there is none."""
 _OUTPUT: Final = "output"
 
 
@@ -54,14 +54,14 @@ def evaluate(
     """Judge one output and return its result.
 
     `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric`
-    contains the traits to score; give at least one of the two. `question` is the question that the output answers, if
-    known. `judge` may be left out if no model is needed. `config` contains other settings, such as a `budget`, or
+    contains the traits to score. Pass at least one of the two. `question` is the question that the output answers, if
+    known. `judge` can be omitted if no model is needed. `config` contains other settings, such as a `budget`, or
     `parsing_models` for several judges. `journal` is a file that stores replies for the next call. `trust` and
-    `progress` are the same as for `Benchmark.run_verification`. With several judges and no panel, the result is that of
-    the first.
+    `progress` work as in `Benchmark.run_verification`. If there are several judges and no panel, the first judge's
+    result is returned.
 
-    Raises `ConfigError` if there is neither a template nor a rubric, and anything that `Benchmark.run_verification`
-    raises. If the output cannot be judged, the outcome of the result says so.
+    Raises `ConfigError` if there is neither a template nor a rubric, and any exception that
+    `Benchmark.run_verification` raises. If the output cannot be judged, the result's outcome says so.
     """
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
@@ -96,10 +96,10 @@ def prepare_evaluation(
     judge: Judge | None,
     config: VerificationConfig | Mapping[str, Any] | None = None,
 ) -> tuple[Benchmark, VerificationConfig]:
-    """Return a benchmark with a question for each output, and the configuration for judging them.
+    """Return a benchmark with a question for each output, and the configuration for judging the outputs.
 
     Raises `ConfigError` if there is neither a template nor a rubric, if two outputs have the same id, or if `config`
-    contains answering models, or judges in addition to `judge`. The other arguments are the same as for `evaluate`.
+    contains answering models, or judges in addition to `judge`. All other arguments are the same as for `evaluate`.
     """
     if template is None and not rubric:
         raise ConfigError(["cannot judge outputs without a template or a rubric; pass template=, rubric= or both"])
@@ -123,7 +123,6 @@ def prepare_evaluation(
 
 
 def _mode(has_template: bool, has_rubric: bool) -> str:
-    """Return the `evaluation_mode` for a template, a rubric, or both."""
     if has_template and has_rubric:
         return "template_and_rubric"
     return "template_only" if has_template else "rubric_only"
@@ -132,7 +131,7 @@ def _mode(has_template: bool, has_rubric: bool) -> str:
 def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judge: bool) -> dict[str, Any]:
     """Return the settings in `config` as a dict.
 
-    Raises `ConfigError` if it contains answering models, or judges in addition to `judge`.
+    Raises `ConfigError` if they include answering models, or judges in addition to `judge`.
     """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:
@@ -143,7 +142,7 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
 
 
 def _model(judge: Judge) -> Mapping[str, Any] | ModelConfig:
-    """Return a judge as a model. If a mapping has no `id`, it is the model name."""
+    """Return a judge as a model. If a mapping has no `id`, its model name becomes the id."""
     if isinstance(judge, str):
         return parse_models([judge])[0]
     if isinstance(judge, ModelConfig):

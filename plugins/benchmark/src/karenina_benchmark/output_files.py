@@ -1,6 +1,7 @@
-"""Files of outputs for `karenina judge`: rows of outputs, with or without questions, or one conversation.
+"""Files of outputs for `karenina judge`, which contain rows of outputs or a single conversation.
 
-A conversation is JSON from another program, or a transcript with headings or roles.
+Outputs may come with or without questions. A conversation is JSON from another program, or a transcript with headings
+or roles.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 
 
 def find_in_text(path: Path, text: str) -> Conversation | None:
-    """Return the conversation in a text file (JSON, or text with headings or roles), or None for other text.
+    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text.
 
-    Raises `ConfigError` if it looks like a conversation but cannot be read.
+    Raises `ConfigError` if the text looks like a conversation but cannot be read.
     """
     document = parse_json_conversation(text)
     try:
@@ -64,9 +65,9 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 
 
 def find_in_document(path: Path, document: Any) -> Conversation | None:
-    """Return the conversation in a JSON document, or None for a list of outputs.
+    """Return the conversation in a JSON document, or None if it is a list of outputs.
 
-    A list of messages or events is a conversation too. Raises `ConfigError` for anything else, such as an unknown
+    A list of messages or events is a conversation, too. Raises `ConfigError` for anything else, such as an unknown
     format or a conversation without an answer.
     """
     if isinstance(document, list):
@@ -90,8 +91,7 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
     """Return `rows` if they are the messages or events of one conversation, or None if they are outputs.
 
-    They are outputs if one of them is not an object or has a key in `names`, or if all of them are replies from a
-    model.
+    They are outputs if any row is not an object or has a key in `names`, or if all rows are replies from a model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -103,7 +103,7 @@ def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | 
 logger = logging.getLogger("karenina")
 _DOCUMENT: Final = ".json"
 _ANSWERS: Final = ("answer", "text")
-"""More column names for outputs. In question tables, such columns are not outputs."""
+"""More column names for outputs. In question tables, columns with these names are not outputs."""
 _CONVERSATIONS: Final = ("messages", "trace")
 _RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or completion"
 
@@ -114,12 +114,12 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     A `.jsonl` file contains one output per line, and a `.json` file contains a list of outputs. An output is a JSON
     string, an object that is itself a conversation, or an object with `response` (or output, answer, text, trace,
     messages, completion, or a name used by another tool) and optionally `id` and `question`. A table (`.csv`, `.tsv`,
-    `.xlsx`, `.parquet`) has columns with these names, in upper or lower case. Any other file, or one with a single
-    conversation, is one output, with the file's name as its id.
+    `.xlsx`, `.parquet`) has columns with these names, in upper or lower case. Any other file, or a file with a single
+    conversation, is one output, whose id is the name of the file.
 
     `columns` maps `response`, `id` and `question` to other names, and may contain `rows`, `sheet` and `encoding` for
     `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read, or if
-    `columns` contains other names or does not fit the file.
+    `columns` contains other names or does not apply to the file.
     """
     mapped = dict(columns or {})
     for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
@@ -141,7 +141,7 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
 
 
 def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
-    """Yield the outputs in a file of rows. If these are the messages of a conversation, there is one output.
+    """Yield the outputs in a file of rows. If the rows are the messages of a conversation, there is only one output.
 
     Logs warnings about the encoding, other sheets, and correct answers that are not used. Raises `ConfigError` if the
     file has no rows or no outputs, and `FileError` if it cannot be read.
@@ -189,7 +189,7 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
 
 
 def _response_names(columns: Any) -> list[str]:
-    """Return the columns or keys that can contain an output, the most specific one first."""
+    """Return the columns or keys that can contain an output, with the most specific one first."""
     names = list(map(str, columns))
     return [
         *ranked_columns(names, RESPONSE),
@@ -198,7 +198,7 @@ def _response_names(columns: Any) -> list[str]:
 
 
 def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
-    """Log a warning if rows also contain correct answers, which are not used."""
+    """Log a warning if the rows also contain correct answers, which are not used."""
     roles = choose_roles([str(name) for name in values], [values])
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:
@@ -213,8 +213,8 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
     """Return the output in a record.
 
-    Without an id, it is made from the line number; without a question, it is `NO_QUESTION`. Raises `ConfigError` if
-    there is no output, or if a column that the user has mapped is missing.
+    If there is no id, it is made from the line number. If there is no question, it is `NO_QUESTION`. Raises
+    `ConfigError` if there is no output, or if a column that the user has mapped is missing.
     """
     default = f"line-{record.number}"
     if isinstance(record.value, str):
@@ -224,12 +224,15 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         raise ConfigError([f"{record} is neither a JSON string nor an object with `response`"])
 
     def get_all(names: list[str]) -> list[Any]:
-        """Return the values of these columns, without None. Cells of a table become strings, except for lists."""
+        """Return the values in the given columns, without None. Table cells become strings, except for lists."""
         cells = [cell for name in names if (cell := record.get(name)) is not None]
         return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
 
     def named(role: str) -> list[str]:
-        """Return the columns for a role, the best one first. Raises `ConfigError` if a mapped column does not exist."""
+        """Return the columns for a role, with the best one first.
+
+        Raises `ConfigError` if a column that the user has mapped is missing.
+        """
         if role in mapped:
             column = find_column(map(str, values), mapped[role])
             if column is None:
@@ -265,7 +268,7 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
 
 
 def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[str]:
-    """Yield notes for the user about outputs that are, or look like, conversations."""
+    """Yield notes for the user about outputs that are conversations or look like them."""
     if len(outputs) == 1 and outputs[0].id == path.name and not isinstance(outputs[0].response, str):
         is_json = path.suffix.lower() in (_DOCUMENT, *LINES)
         cure = "" if is_json else " To judge the whole text, put it in the `response` of a row in a .jsonl file."

@@ -16,7 +16,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_formats() -> list[Format]:
-        """Return the built-in formats, importing their modules."""
+        """Return the built-in formats. This imports their modules."""
         from karenina_benchmark.formats.format_registry import FORMATS
 
         return list(FORMATS)

@@ -1,6 +1,6 @@
-"""Short ids for questions without one, and the question ids in a file for shell completion.
+"""Short ids for questions without one, and fast reading of the question ids in a file for shell completion.
 
-Completion has to be fast, so only the first 2 MB of a file are read.
+Because completion has to be fast, only the first 2 MB of a file are read.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MAX_CHARACTERS: Final = 24
 
 
 def make_question_id(position: int, text: str) -> str:
-    """Make an id from a question's position in its file (from 1) and its first words, as in `q1-which-gene-is`.
+    """Make an id from a question's position in its file (from 1) and its first words, for example `q1-which-gene-is`.
 
-    Questions that begin with the same words differ by position. There are up to three words, with at most 24
-    characters.
+    Questions that start with the same words differ by their position. Up to three words are used, with at most 24
+    characters in total.
     """
     words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_MAX_WORDS]
     while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:
@@ -43,9 +43,9 @@ _SLOW_YAML: Final = 100_000
 def read_question_ids(path: Path) -> list[str]:
     """Return the ids of the questions in a file, in order, without loading the benchmark.
 
-    Nothing is executed and no other file is opened. Ids may be missing from files larger than 2 MB. The list is empty
-    for formats other than YAML, JSON-LD, JSON lines, CSV and TSV. Raises `OSError` or `ValueError` if the file cannot
-    be read.
+    Nothing is executed and no other file is opened. Some ids may be missing if the file is larger than 2 MB. The list
+    is empty for formats other than YAML, JSON-LD, JSON lines, CSV and TSV. Raises `OSError` or `ValueError` if the file
+    cannot be read.
     """
     if not path.is_file():
         raise FileNotFoundError(path)
@@ -61,7 +61,7 @@ def read_question_ids(path: Path) -> list[str]:
 
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in YAML. If the text is not `whole`, the last item is left out.
+    """Return the question ids in YAML. Unless `whole` is set, the text is incomplete, so the last item is skipped.
 
     Without PyYAML's C library, only the first 100,000 characters are read. Raises `ValueError` if the YAML is invalid.
     """
@@ -80,7 +80,10 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in a checkpoint or in JSON rows. A text that is not `whole` is searched for them."""
+    """Return the question ids in a checkpoint or in JSON rows.
+
+    Unless `whole` is set, the text is incomplete and is searched for ids instead of being parsed.
+    """
     if not whole:
         return _ITEM_ID.findall(text)
     document = json.loads(text)
@@ -103,7 +106,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _ids_of(questions: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Return the ids of questions, as loading would give them to questions without one."""
+    """Return the ids of questions. Questions without one get the same id as when the file is loaded."""
     return [
         str(question.get("id") or make_question_id(position, str(question.get("question") or "")))
         for position, question in enumerate(questions, 1)

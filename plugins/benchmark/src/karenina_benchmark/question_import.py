@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
     """Yield the keywords in `values`, where a string may contain several: "math,easy", "math; easy".
 
-    By default, a string is split at semicolons if it has any, otherwise at commas. Keywords are stripped, and empty
-    ones are left out. Values that are not strings are yielded unchanged.
+    By default, a string is split at semicolons if it contains any, and otherwise at commas. Keywords are stripped, and
+    empty ones are skipped. Values that are not strings are yielded unchanged.
     """
     for value in values:
         if not isinstance(value, str):
@@ -35,28 +35,28 @@ def split_keywords(values: Iterable[Any], separator: str | None = None) -> Itera
 
 
 FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author", "sources", "workspace_path")
-"""The fields of a question that can come from a column. `metadata` takes a list of columns."""
+"""The question fields that can be read from a column. `metadata` takes a list of columns."""
 
 
 class AddedQuestions(Protocol):
-    """A collection to which a table's questions are added."""
+    """A collection to which the questions of a table are added."""
 
     def add(self, place: Section, question: Question) -> None:
-        """Add a question at a place in the table. Its id must be new."""
+        """Add a question with its place in the table. The question's id must be new."""
 
     def where(self, question_id: str) -> str | None:
-        """Describe where an added question is, if there is one with this id."""
+        """Describe the place of an added question, or return None if there is no question with this id."""
 
 
 class _Questions(dict[str, tuple[Section, Question]]):
     """Questions with their places, keyed by id."""
 
     def add(self, place: Section, question: Question) -> None:
-        """Add a question at a place in the table."""
+        """Add a question with its place in the table."""
         self[question.id] = (place, question)
 
     def where(self, question_id: str) -> str | None:
-        """Describe where a question is, if there is one with this id."""
+        """Describe the place of a question, or return None if there is no question with this id."""
         return self[question_id][0].where() if question_id in self else None
 
 
@@ -78,21 +78,21 @@ def read_questions(
 ) -> dict[str, tuple[Section, Question]]:
     """Return the questions in the rows of a table by id, each with its place.
 
-    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns. By default, columns named like a
-    field are used, including fields of plugins. With `checked`, `columns` is not checked. `keywords` is a list, or a
-    string that is split at `separator` (by default, at semicolons or commas).
+    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns. By default, columns that are named
+    like a field are used, including plugin fields. If `checked` is set, `columns` is not checked again. `keywords` is a
+    list, or a string that is split at `separator` (by default, at semicolons or commas).
 
-    The template of each row is `answer` (declarations in which `{"column": name}` is replaced by the row's value,
-    combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns the
-    source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rows`
-    replaces the table's own rows. Every question gets the `rubric`. Without an id, it is made from the position
-    (counted from `first`) and the first words.
+    The template of each row comes from `answer` or `answer_template`. `answer` contains declarations, in which
+    `{"column": name}` is replaced by the row's value, and `strategy` combines them. `answer_template` is the source or
+    class for all rows, or a function that returns the source for a row's values. If `row_template` is given, it returns
+    the source for a row and replaces both. `rows` replaces the table's own rows. Every question gets the `rubric`. If a
+    row has no id, it is made from the position (counted from `first`) and the first words.
 
-    With a `store`, the questions are added there, and the result is empty. With `problems`, errors in rows are added
-    there.
+    If a `store` is given, the questions are added to it and the result is empty. If `problems` is given, errors in rows
+    are added to it.
 
-    Otherwise, raises a single `BenchmarkFileError` with the errors in all rows and their lines, such as a missing
-    column, an empty question, or a duplicate id.
+    Otherwise, raises a single `BenchmarkFileError` that contains the errors in all rows and their lines, such as a
+    missing column, an empty question, or a duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template were given", "keep only one of them")
@@ -102,7 +102,7 @@ def read_questions(
     texts: dict[str, str] = {}
 
     def add_row(position: int, row: Row) -> None:
-        """Add the question in a row. Raises `BenchmarkFileError` if it is invalid or repeats a question or id."""
+        """Add the question in a row. Raises `BenchmarkFileError` if it is invalid or repeats another question or id."""
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -165,7 +165,7 @@ def read_questions(
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
     """Return the column for each field, and the metadata columns.
 
-    Raises `BenchmarkFileError` if a field or column does not exist, or if nothing is mapped to `question`.
+    Raises `BenchmarkFileError` if a field or column does not exist, or if no column is mapped to `question`.
     """
     if columns is None:
         columns = {name: name for name in table.columns if name in FIELDS or is_plugin_column(name)}
@@ -195,15 +195,15 @@ def is_question_field(name: str) -> bool:
 
 
 def is_plugin_column(name: str) -> bool:
-    """Return whether a column is a question field of a plugin by its name alone.
+    """Return whether a column's name alone shows that it is a plugin's question field.
 
-    Names without a package, such as `turns`, are words that tables use for other things, so they have to be mapped.
+    Names without a package, such as `turns`, are used for other things in tables, so they have to be mapped explicitly.
     """
     return "." in name and is_question_field(name)
 
 
 def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFileError:
-    """Return the error for a column that is missing from the table."""
+    """Return the error for a column that the table does not have."""
     cure = f"use one of its columns: {', '.join(table.columns)}"
     return BenchmarkFileError(table.file, where, f"the file has no column {column!r}", cure)
 
@@ -233,7 +233,7 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
-    """Return a dict with the `answer_template` of a row, which is empty if there is no template.
+    """Return a dict with the row's `answer_template`, or an empty dict if there is no template.
 
     Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """

@@ -1,8 +1,8 @@
-"""The request of `karenina rescore` to score a journal, or a result file without a journal, again.
+"""The request made by `karenina rescore` to score a journal, or a result file without a journal, again.
 
 It combines the user's benchmark and settings with the model names in the journal. Result files of the reference project
-have no journal. Their extracted values are compared with the current templates, and refusals, guard results, overrides
-by similarity and trait scores are not changed.
+have no journal. The extracted values in them are compared with the current templates, while refusals, guard results,
+overrides by similarity and trait scores are not changed.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change
 
 _COMPARED: Final = ("right", "partial", "wrong", "undecided")
-"""The groups of outcomes that come from comparing extracted values."""
+"""The groups of outcomes that result from comparing extracted values."""
 
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A journal, and the benchmark, configuration and question ids for scoring its items."""
+    """A journal, with the benchmark, configuration and question ids for scoring its items."""
 
     journal: Path
     benchmark: Benchmark
@@ -66,16 +66,16 @@ def make_rescore_request(
     columns: Mapping[str, str] | None,
     note: Callable[[str], None],
 ) -> RescoreRequest:
-    """Make the request for a journal.
+    """Make the request for scoring a journal again.
 
-    The benchmark is `file` or that of the user's own run. The settings are those of that run or, failing that, those in
-    the journal that files may set, and the configuration file `config` overrides them. With `ask`, the judges are
-    `judges`, those in the configuration file, or those of the user's own run. `trust_all` lets the benchmark name files
-    outside its folder. `columns` maps the columns of a table, as in the user's own run by default. `note` prints what
-    is left out.
+    The benchmark is `file`, or the benchmark of the user's own run. The settings are taken from that run. If there is
+    no such run, they are the settings in the journal that files are allowed to set. The configuration file `config`
+    overrides them. If `ask` is set, the judges are `judges`, those in the configuration file, or those of the user's
+    own run. `trust_all` allows the benchmark to refer to files outside its folder. `columns` maps the columns of a
+    table, by default as in the user's own run. `note` prints what is omitted.
 
-    If the run is the user's own, this changes to its working directory. Raises `ConfigError` if the benchmark is not
-    known, the run's files have changed, or a judge is missing, and `JournalError` if the journal cannot be read.
+    If the run is the user's own, this changes to its working directory. Raises `ConfigError` if the benchmark is
+    unknown, the run's files have changed, or a judge is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_benchmark import Benchmark
 
@@ -117,7 +117,6 @@ def make_rescore_request(
 
 
 def _absolute(path: Path | None) -> Path | None:
-    """Return the absolute path, or None if `path` is None."""
     return path.absolute() if path is not None else None
 
 
@@ -129,9 +128,9 @@ def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that files may set.
+    """Return the settings in a journal that files are allowed to set.
 
-    `note` prints which other settings affect results.
+    `note` prints which other settings would affect the results.
     """
     free, others = labels.free_settings()
     owned = owned_settings()
@@ -146,7 +145,7 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run with their secrets. Empty if it is somebody else's.
+    """Return the judges of the user's own run with their secrets, or nothing if the run is someone else's.
 
     Raises `ConfigError` if a secret is missing.
     """
@@ -160,7 +159,7 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     """Return the judges to call, in the order of the run's judges.
 
-    They are matched by id. Raises `ConfigError` if one is missing.
+    Judges are matched by id. Raises `ConfigError` if one is missing.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
@@ -180,8 +179,10 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
     """Compare the extracted values in a result file with `benchmark`, and return the changes.
 
     No model is called. The new results are written to `output`. Results for unknown questions are skipped. Raises
-    `ConfigError` if this leaves none.
+    `ConfigError` if no results remain.
     """
+    from karenina_template.templates.primitives import files_in
+
     began = time.monotonic()
     before, after = RunTally(), RunTally()
     changes: list[Change] = []
@@ -192,7 +193,8 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
         if question is None:
             gone += 1
             continue
-        now = _rescore(then, question, trust)
+        with files_in(benchmark.path.absolute().parent if benchmark.path is not None else None):
+            now = _rescore(then, question, trust)
         group = (then.metadata.answering_id, then.metadata.parsing_id)
         before.add(group, then.outcome, then.question_id, then.template.verify_granular_result)
         after.add(group, now.outcome, now.question_id, now.template.verify_granular_result)
@@ -210,8 +212,8 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
     """Return a copy of a result with a new verdict on its extracted values.
 
-    If they cannot be compared, the copy has an error instead. If the outcome did not depend on them, this is the result
-    itself.
+    If the values cannot be compared, the copy has an error instead. If the outcome did not depend on them, the result
+    itself is returned.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
@@ -255,7 +257,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
 
 
 def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
-    """Give a result an outcome without a verdict, in place. `why` is the reason."""
+    """Set an outcome without a verdict on a result, in place. `why` is the reason."""
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

@@ -1,4 +1,4 @@
-"""The request of `karenina resume`: the user's own command from the state folder, never from the journal."""
+"""The request made by `karenina resume`. The command comes from the user's state folder, never from the journal."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
     """Make the request for repeating the user's last command for a journal, with current files and keys.
 
-    This changes to the working directory of the command. `note` prints what has changed since then. Raises
-    `ConfigError` if the user has no such command or it cannot be repeated; the message usually shows the command in the
-    journal. Raises `RestrictedValues` if the benchmark names files that need trust.
+    This changes to the command's working directory. `note` prints what has changed since the command was run. Raises
+    `ConfigError` if the user has no such command or it cannot be repeated. The message usually shows the command in the
+    journal. Raises `RestrictedValues` if the benchmark refers to files that need trust.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -89,10 +89,10 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
-    """Return the labels of a journal's last run, and the user's own command for it, if there is one.
+    """Return the labels of a journal's last run, and the user's own command for this run, or None.
 
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it has no run or the state file cannot be
-    used.
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains no run or the state file
+    cannot be used.
     """
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
@@ -122,7 +122,7 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the current settings from the environment and the user's configuration file, in this order.
 
-    The benchmark's `config` section comes last, if it has not changed since the command was run.
+    They are followed by the benchmark's `config` section, unless it has changed since the command was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -147,9 +147,9 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 
 
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
-    """Return the user's trust, with the files outside the folder that the command's `--trust-all` covered.
+    """Return the user's trust, including the files outside the folder that the command's `--trust-all` covered.
 
-    They are only added if the data has not changed since then.
+    These files are only included if the data has not changed since the command was run.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):
@@ -160,7 +160,7 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
     """Return whether the command's `--trust-all` still applies, because nothing that it covers has changed.
 
-    If it no longer does, `note` prints why.
+    If it no longer applies, `note` prints the reason.
     """
     if not command["trust_all"]:
         return False
@@ -183,7 +183,7 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
 
 
 def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
-    """Return the message for a journal that is not the user's own, with the command that it describes."""
+    """Return the message for a journal that is not the user's own, with the command recorded in it."""
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path in a server URL)"
     return (

@@ -32,7 +32,7 @@ FIELD_KEYS = ("type", "description", "from", "ground_truth", "verify_with", "wei
 _FIELD_KEYS = frozenset(FIELD_KEYS)
 TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[float]")
 _OPEN_TYPES = ("list", "object")
-"""Types of fields for known values whose items, or which themselves, may be of any type. Files cannot declare them."""
+"""Types of known values that have no fixed item type, or may be of any type. Files cannot declare them."""
 _FIELD = re.compile(r" {4}(\w+): ")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -51,12 +51,12 @@ _TEXT_PRIMITIVES = ("ExactMatch", "ContainsAny", "ContainsAll", "RegexMatch", "S
 _RANGE_TYPES = {"NumericRange": "float", "DateRange": "date"}
 """Primitives that need no `ground_truth`, with the default type of their field."""
 _NORMALIZERS = {"synonym_map": "SynonymMap"}
-"""Normalizers with parameters: their name in a file, and the class."""
+"""Normalizers with parameters. Their names in files are mapped to their classes."""
 _STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
 
 
 class DeclarationError(ValueError):
-    """Raised if a declared template is invalid. `path` says where in the mapping."""
+    """Raised if a declared template is invalid. `path` is the place of the error in the mapping."""
 
     def __init__(self, what: str, *path: str | int, cure: str = "") -> None:
         super().__init__(f"{what}; {cure}" if cure else what)
@@ -76,16 +76,16 @@ class _Imports:
 
 
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
-    """Return the source of a template with these fields, combined by `strategy` (None: all must be correct).
+    """Return the source of a template with the given fields, combined by `strategy` (None: all must be correct).
 
     `type` is one of `TYPES`, `{literal: [...]}`, or a type that a primitive reads from text, such as quantity. By
-    default it is the type of the known value that `from` names, or it is inferred from `ground_truth` (a string like
+    default, it is the type of the known value given by `from`, or it is inferred from `ground_truth` (a string like
     2001-12-31 is a date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The
-    default, whose parameters a mapping without a `type` may set, depends on the type: ExactMatch for strings,
-    SetContainment for lists, and otherwise NumericExact, BooleanMatch, DateMatch, LiteralMatch or the primitive that
-    reads the type. NumericRange and DateRange need no `ground_truth`, and fields with `from` no `description`. A
-    strategy is the name of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`;
-    strategies can be nested.
+    default depends on the type: ExactMatch for strings, SetContainment for lists, and otherwise NumericExact,
+    BooleanMatch, DateMatch, LiteralMatch or the primitive that reads the type. A mapping without a `type` sets
+    parameters of this default. NumericRange and DateRange need no `ground_truth`, and fields with `from` need no
+    `description`. A strategy is the name of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of:
+    [...]}}`. Strategies can be nested.
 
     Raises `DeclarationError` for an invalid declaration.
     """
@@ -105,7 +105,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numbers that are compared as text as they are written in the file.
+    """Return the fields, with numbers that are compared as text replaced by their spelling in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.
@@ -131,7 +131,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
 
 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
-    """Return whether a declared field is compared as text, given its type or primitive."""
+    """Return whether a declared field is compared as text, based on its type or primitive."""
     kind, rule = declared.get("type"), declared.get("verify_with")
     kind = _offered_type(declared.get("from")) if kind is None else kind
     if isinstance(kind, Mapping):
@@ -143,7 +143,7 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
 
 
 def field_at(source: str, line: int | None) -> str | None:
-    """Return the field to which `line` of a generated source belongs, if any."""
+    """Return the field that `line` of a generated source belongs to, or None."""
     above = source.splitlines()[: line or 0]
     return next((match[1] for text in reversed(above) if (match := _FIELD.match(text))), None)
 
@@ -212,9 +212,9 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
 
 
 def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the declaration of a field, with a type such as quantity replaced by the text that its primitive reads.
+    """Return a field's declaration with a type such as quantity replaced by the text that its primitive reads.
 
-    Raises `DeclarationError` for other types, naming the plugin if it is known and not installed.
+    Raises `DeclarationError` for other types. The error names the plugin if it is known but not installed.
     """
     kind, rule = declared.get("type"), declared.get("verify_with")
     if not isinstance(kind, str) or kind in TYPES:
@@ -234,7 +234,7 @@ def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[s
 
 
 def _primitive_name(verify_with: Any, name: str) -> str | None:
-    """Return the name of the declared primitive, if there is one. Raises `DeclarationError` for other values."""
+    """Return the name of the declared primitive, or None. Raises `DeclarationError` for other values."""
     if isinstance(verify_with, Mapping):
         verify_with = verify_with.get("type")
         if verify_with is None:
@@ -254,9 +254,8 @@ def _write_type(
 ) -> tuple[str, str]:
     """Return the kind of a field (one of `types`, or `literal`) and its annotation.
 
-    Without a declared type, it is inferred from `truth` and `primitive`.
-
-    Raises `DeclarationError` if the type is unknown or cannot be inferred.
+    If no type is declared, it is inferred from `truth` and `primitive`. Raises `DeclarationError` if the type is
+    unknown or cannot be inferred.
     """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
         imports.literal = True
@@ -276,8 +275,9 @@ def _write_type(
 
 
 def _type_of_source(source: str, truth: Any, primitive: str | None, name: str) -> str:
-    """Return the type of a field that a known value fills, inferred from its truth if the known value may have any
-    type.
+    """Return the type of a field that a known value fills.
+
+    If the known value may have any type, the field's type is inferred from `truth`.
     """
     if (offered := _offered_type(source)) is not None:
         return offered
@@ -288,13 +288,13 @@ def _type_of_source(source: str, truth: Any, primitive: str | None, name: str) -
 
 
 def _offered_type(source: object) -> str | None:
-    """Return the type of the known value called `source`, or None if it is not known or may be any type."""
+    """Return the type of the known value called `source`, or None if it is unknown or may be any type."""
     offer = find_offer(source) if isinstance(source, str) else None
     return offer.kind if offer is not None and offer.kind in TYPES else None
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
-    """Find the type of a field from its ground truth and primitive. Raises `DeclarationError` if it is not clear."""
+    """Infer a field's type from its ground truth and primitive. Raises `DeclarationError` if it is unclear."""
     if truth is None and primitive in _RANGE_TYPES:
         return _RANGE_TYPES[primitive]
     if isinstance(truth, bool):
@@ -323,7 +323,7 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
 
 
 def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -> str:
-    """Return the constructor call for a field's primitive. The default is one that fits its kind."""
+    """Return the constructor call for a field's primitive. The default primitive depends on the field's kind."""
     if declared is None:
         primitive = _DEFAULT_PRIMITIVES.get(kind)
         declared = primitive if primitive is not None else {"type": "SetContainment", "mode": "exact"}
@@ -390,7 +390,7 @@ def _write_weight(weight: Any, name: str) -> str:
 
 
 def _convert_truth(truth: Any, kind: str, name: str) -> Any:
-    """Convert the ground truth to the field's type. Cells of a table are strings, for example.
+    """Convert the ground truth to the field's type, because table cells are strings, for example.
 
     Raises `DeclarationError` if this is not possible.
     """
@@ -419,7 +419,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 
 
 def _to_float(truth: str | float) -> float:
-    """Return the ground truth of a float field. An integer that a float cannot represent stays an int."""
+    """Return the ground truth of a float field. An integer that a float cannot represent exactly stays an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
     if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole
@@ -429,7 +429,7 @@ def _to_float(truth: str | float) -> float:
 def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
     """Return the source of a strategy. `path` is its place in the declaration.
 
-    Raises `DeclarationError` if it is invalid.
+    Raises `DeclarationError` if the strategy is invalid.
     """
     if isinstance(node, str):
         if node not in fields:
@@ -458,7 +458,7 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
 
 
 def _check_name(what: str, name: Any, *path: str | int) -> None:
-    """Raise `DeclarationError` if `name` is a keyword or not an identifier, and so could become code."""
+    """Raise `DeclarationError` if `name` is a keyword or not an identifier, because it could then become code."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DeclarationError(
             f"{name!r} is not a valid name for a {what}",
@@ -468,11 +468,11 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
 
 
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
-    """Return the source of a row's template, with each `{column: name}` in `fields` replaced by that column's value.
+    """Return the source of a row's template, with each `{column: name}` in `fields` replaced by the column's value.
 
-    Without a `type` (or a known value that has one), a string from a column has the type str, so that a field has the
-    same type in all rows. Raises
-    `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
+    If neither `type` nor a known value sets the type, a string from a column has the type str, so that a field has the
+    same type in all rows. Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the
+    row does not have.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():
@@ -485,7 +485,7 @@ def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str
 
 
 def fill_columns(declared: Any, row: Mapping[str, Any]) -> Any:
-    """Replace each `{column: name}` in a declaration by that column's value. Raises `KeyError` if it is missing."""
+    """Replace each `{column: name}` in a declaration with the column's value. Raises `KeyError` if it is missing."""
     if isinstance(declared, Mapping):
         if set(declared) == {"column"} and isinstance(declared["column"], str):
             return row[declared["column"]]

@@ -1,6 +1,6 @@
-"""Reading YAML 1.2 with line numbers, and writing YAML that every parser reads back unchanged.
+"""Reads YAML 1.2 with line numbers, and writes YAML that every parser reads back unchanged.
 
-Only plain values are built, of fewer types than with `safe_load`. The only booleans are `true` and `false`, so `no`,
+Only plain values are built, and fewer types than with `safe_load`. The only booleans are `true` and `false`, so `no`,
 `on` and `NO` (Norway) are strings. `010` is ten, `12:30` is a string, and dates are strings as written. A duplicate key
 is an error, and all keys are strings.
 """
@@ -42,7 +42,7 @@ _MAX_DIGITS = (4000, 3500)
 _MAX_REPEATS = 100_000
 _MIN_NODE_LIMIT = 10_000
 _BYTES_PER_NODE = 400
-"""The limit on bytes divided by this is the limit on values: 250,000 by default."""
+"""The limit on bytes is divided by this to get the limit on values, which is 250,000 by default."""
 _YAML_CURE = "correct the YAML; a string that contains one of : ? # , [ ] { } may need quotes"
 
 
@@ -52,7 +52,7 @@ _Pairs = dict[str, tuple[ScalarNode, Node]]
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
     """Parse a YAML document that must be a mapping. See `read`.
 
-    Raises `BenchmarkFileError`, with the line, if it is invalid or not a mapping.
+    Raises `BenchmarkFileError`, with the line, if the document is invalid or not a mapping.
     """
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
@@ -62,10 +62,11 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML document. Its value is None if it is empty.
+    """Parse a YAML document. The value of an empty document is None.
 
-    Raises `BenchmarkFileError`, with the line, if it is invalid or too large. With `problems`, duplicate keys and
-    values that cannot be read are added there instead, and the first value of a duplicate key is used.
+    Raises `BenchmarkFileError`, with the line, if the document is invalid or too large. If `problems` is given,
+    duplicate keys and values that cannot be read are added to it instead, and the first value of a duplicate key is
+    used.
     """
     import yaml
 
@@ -115,7 +116,7 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
 
 
 class _Reader:
-    """Builds plain values from YAML nodes, recording the line and source text of each place."""
+    """Builds plain values from YAML nodes, and records the line and source text of each place."""
 
     def __init__(self, file: Path, problems: Problems) -> None:
         self.text_lines: dict[Place, int] = {}
@@ -133,7 +134,7 @@ class _Reader:
     def build(self, node: Node, path: Place) -> Any:
         """Return the plain value of a node at `path`.
 
-        A scalar with an error is None, and its error is collected. Raises `BenchmarkFileError` for a cycle, an
+        A scalar with an error becomes None, and its error is collected. Raises `BenchmarkFileError` for a cycle, an
         unsupported tag, and too many repetitions through aliases.
         """
         if node in self._built:
@@ -155,12 +156,11 @@ class _Reader:
         return value
 
     def _sequence(self, node: SequenceNode, path: Place) -> list[Any]:
-        """Return the plain values of a sequence."""
         self._check_tag(node, "seq")
         return [self.build(entry, (*path, place)) for place, entry in enumerate(node.value)]
 
     def _mapping(self, node: MappingNode, path: Place) -> dict[str, Any]:
-        """Return the plain values of a mapping with merged keys, recording the line of each key."""
+        """Return the plain values of a mapping, including merged keys, and record the line of each key."""
         mapping: dict[str, Any] = {}
         for name, (key, value) in self._pairs(node).items():
             place = (*path, name)
@@ -169,9 +169,9 @@ class _Reader:
         return mapping
 
     def _pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping: those merged with `<<`, then its own.
+        """Return the keys and values of a mapping, with values merged by `<<` first.
 
-        Its own values override merged ones.
+        The mapping's own values override merged ones.
         """
         known = self._merged.get(node)
         if known is not None:
@@ -190,10 +190,9 @@ class _Reader:
         return pairs
 
     def _own_pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping, with `<<` as any other key, collecting an error for each duplicate
-        key.
+        """Return a mapping's own keys and values, with `<<` treated like any other key.
 
-        Raises `BenchmarkFileError` for a key that is not a scalar.
+        Duplicate keys are collected as errors. Raises `BenchmarkFileError` for a key that is not a scalar.
         """
         self._check_tag(node, "map")
         first: _Pairs = {}
@@ -209,9 +208,9 @@ class _Reader:
         return first
 
     def _merge_keys(self, node: Node, merged: _Pairs) -> None:
-        """Add the pairs of the mappings after `<<` to `merged`, unless their keys are already there.
+        """Add the pairs of the mappings after `<<` to `merged`, unless it already contains their keys.
 
-        Raises `BenchmarkFileError` for other values after `<<`.
+        Raises `BenchmarkFileError` for any other value after `<<`.
         """
         for source in node.value if isinstance(node, SequenceNode) else [node]:
             if not isinstance(source, MappingNode):
@@ -250,12 +249,11 @@ class _Reader:
         )
 
     def _check_tag(self, node: SequenceNode | MappingNode, kind: str) -> None:
-        """Raise `BenchmarkFileError` if a node has another tag than the standard one of its kind."""
+        """Raise `BenchmarkFileError` if a node has a tag other than the standard one for its kind."""
         if node.tag not in (CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
     def _error(self, node: Node, what: str, cure: str) -> BenchmarkFileError:
-        """Return an error with the line of a node."""
         return BenchmarkFileError(self._file, f"line {node.line + 1}", what, cure)
 
 
@@ -265,11 +263,11 @@ def is_special(text: str) -> bool:
 
 
 _HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")
-"""Characters that are invisible or reverse the order of text, except those that letters and emoji need."""
+"""Characters that are invisible or reverse the direction of text, except those that letters and emoji need."""
 
 
 def dump(value: Any) -> str:
-    """Write plain values as YAML, with blocks for several lines and escapes for invisible characters."""
+    """Write plain values as YAML, with blocks for text of several lines and escapes for invisible characters."""
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
@@ -277,13 +275,12 @@ def dump(value: Any) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    """Return the YAML escape for a character that is not printable."""
     return f"\\u{ord(match[0]):04X}"
 
 
 @cache
 def _dumper() -> type[yaml.SafeDumper]:
-    """Return the dumper class. Defining it here imports PyYAML only when needed."""
+    """Return the dumper class. It is defined here so that PyYAML is only imported when needed."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -296,7 +293,7 @@ def _dumper() -> type[yaml.SafeDumper]:
             super().increase_indent(flow, False)
 
     def represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
-        """Represent a string. It is quoted if necessary, and a block if it has several lines."""
+        """Represent a string. It is quoted if necessary, and written as a block if it has several lines."""
         style = None
         if is_special(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
             style = '"'

@@ -1,7 +1,7 @@
-"""The nodes of a YAML document, from libyaml or PyYAML's own parser, with equal results.
+"""The nodes of a YAML document, from libyaml or PyYAML's own parser, with the same results.
 
-PyYAML has libyaml on most systems, and it is twenty times as fast. Its messages and some of its rules differ, so
-documents that it does not accept are parsed again by PyYAML's own parser, which also reports the error.
+On most systems, PyYAML includes libyaml, which is twenty times as fast. Its messages and some of its rules differ, so
+documents that libyaml does not accept are parsed again by PyYAML's own parser, which then reports the error.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _TAGS: Final = {
 }
 _KNOWN_TAGS: Final = {TEXT, _SEQUENCE, _MAPPING, *_TAGS}
 _ODD: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
-"""Unusual line breaks, and byte-order marks."""
+"""Unusual line breaks and byte-order marks."""
 _BLOCK_START: Final = re.compile(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
 """The first line of a block."""
 _FIRST: Final = frozenset("<~nNtTfF.+-0123456789")
-"""How unquoted text begins if it may be something other than a string."""
+"""The first characters of unquoted text that may be something other than a string."""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,7 +52,7 @@ class ScalarNode:
 
 @dataclass(eq=False, slots=True)
 class SequenceNode:
-    """A sequence, and the line on which it starts."""
+    """A sequence with the line on which it starts."""
 
     tag: str
     value: list[Node]
@@ -72,13 +72,13 @@ Node = ScalarNode | SequenceNode | MappingNode
 
 
 class _Parser(Protocol):
-    """A PyYAML parser, in C or in Python."""
+    """A PyYAML parser, implemented in C or in Python."""
 
     def get_event(self) -> Any: ...
 
 
 class TooManyValues(Exception):
-    """Raised when a YAML document contains too many values."""
+    """Raised if a YAML document contains too many values."""
 
     def __init__(self, line: int, limit: int) -> None:
         super().__init__(line, limit)
@@ -107,8 +107,8 @@ def compose(text: str, max_nodes: int) -> Node | None:
 def _has_libyaml() -> bool:
     """Return whether libyaml can be used.
 
-    It cannot if PyYAML has been imported twice, as in tests of pytest plugins. The extension module is not loaded
-    again, so its events and errors are not instances of PyYAML's new classes.
+    It cannot be used if PyYAML has been imported twice, as in tests of pytest plugins. The extension module is not
+    loaded again, so its events and errors are not instances of PyYAML's new classes.
     """
     import yaml
 
@@ -117,14 +117,17 @@ def _has_libyaml() -> bool:
 
 
 class _Differences:
-    """Finds places in a text that libyaml accepts, but PyYAML's own parser reads differently or rejects."""
+    """Finds places in a text that libyaml accepts but PyYAML's own parser reads differently or rejects."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tabs = text.count("\t")
 
     def check(self, event: Any, *, is_scalar: bool, flow: bool) -> None:
-        """Raise `_Uncertain` if a value starts at such a place. `flow` is true in `[]` or `{}`."""
+        """Raise `_Uncertain` if a value starts at a place that the two parsers may read differently.
+
+        `flow` is true inside `[]` or `{}`.
+        """
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
             raise _Uncertain
         if not is_scalar:
@@ -144,7 +147,7 @@ class _Differences:
             self._tabs -= written.count("\t")
 
     def check_end(self, root: Node) -> None:
-        """Raise `_Uncertain` if there are tabs outside of quotes and blocks, or if there is only a scalar."""
+        """Raise `_Uncertain` if there are tabs outside of quotes and blocks, or if the document is only a scalar."""
         if self._tabs or isinstance(root, ScalarNode):
             raise _Uncertain
 
@@ -163,7 +166,7 @@ class _Composer:
         self._nodes = 0
 
     def compose_document(self) -> Node | None:
-        """Return the root of the only document, if there is one.
+        """Return the root of the only document, or None if there is none.
 
         Raises `_Uncertain`, and the same errors as `compose`.
         """
@@ -181,7 +184,7 @@ class _Composer:
         return root
 
     def _compose(self, event: Any, flow: bool) -> Node:
-        """Return the node that an event starts or refers to. `flow` is true in `[]` or `{}`."""
+        """Return the node that an event starts or refers to. `flow` is true inside `[]` or `{}`."""
         events, line, anchor = self._events, event.start_mark.line, event.anchor
         self._nodes += 1
         if self._nodes > self._max_nodes:
@@ -222,7 +225,7 @@ class _Composer:
 
 
 def _error(problem: str, mark: Any) -> ComposerError:
-    """Return an error in the form that PyYAML's composer raises."""
+    """Return an error like those raised by PyYAML's composer."""
     from yaml.composer import ComposerError
 
     return ComposerError(None, None, problem, mark)

@@ -1,6 +1,6 @@
-"""Human labels for the answers of a run, and how well judges agree with them.
+"""Human labels for the answers of a run, and the agreement of judges with them.
 
-Names are imported when they are first used, so that importing the package is fast.
+Names are only imported when they are first used, so that importing the package is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Join answers with their labels, and compare verdicts and values with them."""
+"""Joining answers with their labels, and comparing verdicts and values with the labels."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _LEAST_OF_A_TEMPLATE = 5
 class LabelledAnswer:
     """An answer with its labels.
 
-    `right` is what the majority of labellers say, or None without a majority. `tied` is True if as many say right as
-    wrong. `weight` is the number of answers that this one stands for. `stratum` is its index in the draw, or None if it
-    was not drawn.
+    `right` is the majority's label, or None if there is no majority. `tied` is True if equal numbers of labellers say
+    right and wrong. `weight` is the number of answers that this answer stands for. `stratum` is the index of its
+    stratum in the draw, or None if it was not drawn.
     """
 
     answer: Answer
@@ -49,12 +49,12 @@ class LabelledAnswer:
     weight: float
 
     def extraction_right(self, one: Extraction) -> bool | None:
-        """Return what the majority says about an extracted value, or None without a majority."""
+        """Return the majority's label for an extracted value, or None if there is no majority."""
         labels = [label.extraction(one) for label in self.labels]
         return majority([label.right for label in labels if label is not None])[0]
 
     def own_value(self, one: Extraction) -> str | None:
-        """Return the value that most labellers would extract, or None if there is a tie or no value."""
+        """Return the value that most labellers would extract. Returns None if there is a tie or no value."""
         counts = Counter(
             own.own for label in self.labels if (own := label.extraction(one)) is not None and own.own is not None
         )
@@ -62,16 +62,16 @@ class LabelledAnswer:
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
-    """Return the majority of the votes, and True if they are tied. Votes of None do not count.
+    """Return the majority of the votes, and whether the votes are tied. Votes of None are ignored.
 
-    The majority is None if there are no votes or if they are tied.
+    If there are no votes or if they are tied, the majority is None.
     """
     right, wrong = votes.count(True), votes.count(False)
     return (None, bool(right)) if right == wrong else (right > wrong, False)
 
 
 def _most_common(counts: Counter[str]) -> str | None:
-    """Return the most frequent value, or None if there is a tie or no value."""
+    """Return the most frequent value. Returns None if there is a tie or no value."""
     top = counts.most_common(2)
     return top[0][0] if top and (len(top) == 1 or top[0][1] > top[1][1]) else None
 
@@ -79,10 +79,10 @@ def _most_common(counts: Counter[str]) -> str | None:
 def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
-    """Join answers with their labels and weights. Labels of unknown answers are left out.
+    """Join answers with their labels and weights. Labels for unknown answers are ignored.
 
-    `unit_of` returns the statistical unit of a question ID. Answers outside the draw have no stratum and the weight 1.
-    Use `whole` to ignore the draw, so that this is true of all answers.
+    `unit_of` returns the statistical unit for a question ID. Answers outside the draw have no stratum and a weight of
+    1. If `whole` is set, the draw is ignored and all answers are treated in this way.
     """
     draw = labels.draw if not whole else None
     strata = {drawn.item: drawn.stratum for drawn in draw.items} if draw is not None else {}
@@ -112,9 +112,10 @@ def join_labels(
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Compare the verdicts of each judge with the labels, for answers labelled right or wrong.
+    """Compare each judge's verdicts with the labels, for answers labelled right or wrong.
 
-    `results` are all results of the run, for the raw pass rates. Judges without a labelled verdict are left out.
+    `results` must contain all of the run's results, from which the raw pass rates are computed. Judges without any
+    labelled verdict are omitted.
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
@@ -127,9 +128,9 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Compare the verdicts of one judge with the labels. `models` has the units and outcomes of each model.
+    """Compare one judge's verdicts with the labels. `models` contains the units and outcomes for each model.
 
-    Returns None if no answer labelled right or wrong has a verdict of this judge.
+    Returns None if none of the answers labelled right or wrong has a verdict from this judge.
     """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
@@ -161,7 +162,7 @@ def _of_judge(
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
     """Compare the values that each judge extracted with the labels, by field and trait.
 
-    A value counts only if a majority says that it is right or wrong.
+    A value only counts if a majority says that it is right or that it is wrong.
     """
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
@@ -189,9 +190,9 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Compare verdicts with the labels for each template with at least five labels, worst first.
+    """Compare verdicts with the labels for each template with at least five labels. The worst template comes first.
 
-    Empty if all labelled answers share one template.
+    If all labelled answers share one template, returns an empty list.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)
@@ -219,22 +220,22 @@ _Hits = Sequence[tuple["LabelledAnswer", bool]]
 
 
 def _agreed(hits: _Hits) -> Rate:
-    """Return the weighted share of hits with its interval."""
+    """Return the weighted share of hits, with its interval."""
     return weighted_rate(*_columns(hits))
 
 
 def _size(hits: _Hits) -> float:
-    """Return the effective number of labels for a share of hits, or 0 without labels."""
+    """Return the effective number of labels behind a share of hits, or 0 if there are no labels."""
     return effective_labels(*_columns(hits))
 
 
 def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
-    """Split labelled answers into separate lists of units, hits and weights."""
+    """Split pairs of an answer and a hit into separate lists of units, hits and weights."""
     return [entry.unit for entry, _ in hits], [hit for _, hit in hits], [entry.weight for entry, _ in hits]
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
-    """Compute Cohen's kappa, weighted by the draw. None if all ratings on one side are the same."""
+    """Compute Cohen's kappa, weighted by the draw. Returns None if all ratings on one side are the same."""
     pairs = [(a, b) for _, a, b in rated]
     return as_coefficient(
         cohen_kappa([entry.unit for entry, *_ in rated], pairs, [entry.weight for entry, *_ in rated])
@@ -242,7 +243,7 @@ def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coeffi
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Count the pairs of values, by the judge's value and then the labellers'."""
+    """Count pairs of values, first by the judge's value and then by the labellers' value."""
     table: dict[str, dict[str, int]] = {}
     for value, own in pairs:
         row = table.setdefault(value, {})

@@ -1,4 +1,4 @@
-"""The answers of a run, with the verdicts and extracted values of each judge."""
+"""The answers of a run, with each judge's verdicts and extracted values."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic_core import from_json
 
 from karenina_core.data.outcome import Outcome
+from karenina_engine.results.result_text import answer_text, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.runs import answer_id, truth_id
 
@@ -28,26 +29,28 @@ UNDECIDED: Final = "undecided"
 NOT_JUDGED: Final = "not judged"
 SCORED: Final = "scored only"
 _BOOLEANS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
-"""The JSON boolean represented by each word."""
+"""The JSON boolean that each word represents."""
 _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
-"""The kinds of traits that a program computes, not a judge."""
+"""The kinds of traits that are computed by a program rather than by a judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """A value that a judge extracted from an answer: a template field, or the score of a trait.
 
-    `value` is JSON. For a literal trait, it is the name of the class.
+    `value` is JSON. For a literal trait, it is the name of the class. `turn` is the turn of a conversation that a field
+    reads, or "all"; None if the answer has only one.
     """
 
     kind: Kind
     name: str
     value: str
+    turn: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one judge said about an answer.
+    """One judge's judgement of an answer.
 
     `verdict` is None if the answer was not judged, is undecided, or was only scored.
     """
@@ -61,7 +64,7 @@ class Judgement:
 
     @property
     def verdict(self) -> bool | None:
-        """Whether the verdict is *correct*. False for *partly correct*."""
+        """Whether the verdict is *correct*. This is False if it is *partly correct*."""
         return self.outcome is Outcome.CORRECT if self.outcome.has_verdict else None
 
 
@@ -69,10 +72,11 @@ class Judgement:
 class Answer:
     """An answer from an answering model, with the judgements of all judges.
 
-    `id` is a digest of the question, model, replicate and text, so an answer has the same id in another run that judged
-    the same stored answer. `truth` maps the template's fields to their true values as JSON strings. `known` describes
-    the fields that known values fill, because people cannot find these values in the answer. `drawn_as` is the value of
-    `verdicts` at the time the answer was drawn, or None unless the run has been scored again since.
+    `id` is a digest of the question, model, replicate and text. If another run judges the same stored answer, the
+    answer therefore has the same id there. `truth` maps the template's fields to their true values as JSON strings.
+    `known` describes the fields that are filled by known values, because people cannot find these values in the answer.
+    `drawn_as` is the value of `verdicts` when the answer was drawn. It is only set if the run has been scored again
+    since then.
     """
 
     id: str
@@ -89,7 +93,7 @@ class Answer:
 
     @property
     def verdicts(self) -> str:
-        """The verdicts of all judges in a word, such as `CORRECT` or `DISAGREE`. It decides the stratum."""
+        """A single word for the verdicts of all judges, such as `CORRECT` or `DISAGREE`. It determines the stratum."""
         distinct = {judgement.verdict for judgement in self.judgements.values()} - {None}
         if distinct:
             return DISAGREE if len(distinct) > 1 else CORRECT if True in distinct else WRONG
@@ -100,12 +104,12 @@ class Answer:
 
     @property
     def truth_id(self) -> str:
-        """The id of the ground truth, which is stored in labels."""
+        """The id of the ground truth. Labels store this id."""
         return truth_id(self.reference, self.truth)
 
     @property
     def extractions(self) -> list[Extraction]:
-        """The distinct values extracted by judges."""
+        """The distinct values that judges extracted."""
         return list(
             dict.fromkeys(extraction for judgement in self.judgements.values() for extraction in judgement.extractions)
         )
@@ -115,7 +119,7 @@ class Answer:
 class AskedAnswer:
     """An answer to show to a labeller, with the extracted values to ask about.
 
-    `why` says why it is shown again, and is empty the first time.
+    If the answer is shown again, `why` is the reason. Otherwise, it is empty.
     """
 
     answer: Answer
@@ -132,11 +136,11 @@ class Answers:
 
     @property
     def with_verdicts(self) -> list[str]:
-        """The IDs of the models that have answers with more than just trait scores."""
+        """The IDs of the models with answers that have more than just trait scores."""
         return list(dict.fromkeys(answer.model for answer in self.by_id.values() if answer.verdicts != SCORED))
 
     def digest(self) -> str:
-        """Compute a digest of what a draw depends on: the answers and their outcomes, by judge."""
+        """Compute a digest of everything that a draw depends on: the answers and their outcomes for each judge."""
         lines = sorted(
             json.dumps([answer.id, sorted((of.judge, of.outcome.value) for of in answer.judgements.values())])
             for answer in self.by_id.values()
@@ -145,10 +149,11 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return an answer's ground truth as text: the reference answer, and the true values of any fields that differ
-    from it. Fields that known values fill are followed by their value and result.
+    """Return an answer's ground truth as text.
 
-    A boolean is written *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
+    It consists of the reference answer and the true values of any fields that differ from it. If a known value fills a
+    field, the field is shown with that value and its result. A boolean is written as *true* or *false*, as in extracted
+    values, even if the reference answer is `Yes` or `no`.
     """
     reference = answer.reference or ""
     word = _BOOLEANS.get(reference.strip().lower(), "")
@@ -161,7 +166,7 @@ def truth_text(answer: Answer) -> str:
 
 
 def readable(value: str) -> str:
-    """Return a JSON value for people to read: strings without quotes, and *nothing* for null.
+    """Return a JSON value in a form for people to read: strings without quotation marks, and *nothing* for null.
 
     Text that is not JSON is returned unchanged.
     """
@@ -172,9 +177,9 @@ def readable(value: str) -> str:
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
-    """Collect the answers in the results, with what each judge said about them.
+    """Collect the answers in the results, with each judge's judgement.
 
-    A later result for the same answer and judge replaces an earlier one. Results with an empty answer are only counted,
+    A later result for the same answer and judge replaces an earlier one. Results with an empty answer are only counted
     in `missing`.
     """
     answers = Answers()
@@ -210,7 +215,7 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
         meta.question_text,
         meta.answering_id,
         meta.replicate or 1,
-        result.template.raw_llm_response,
+        answer_text(result),
         meta.raw_answer,
         truth,
         known,
@@ -218,17 +223,24 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
 
 
 def _known(row: Row) -> str:
-    """Return the true value of a field that a known value fills, with this value and the result of the comparison."""
+    """Return a field's true value, the known value that fills the field, and the result of comparing them."""
     result = "undecided" if row["passed"] is None else "passed" if row["passed"] else "failed"
     return f"{readable(str(row['truth']))} ({row['source']} is {row['known'] or 'not known'}: {result})"
 
 
 def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
-    """Return the values that the judge extracted, without the scores computed by a program."""
+    """Return the values that the judge extracted. Scores that a program computes are omitted."""
+    turns: object = result.extensions.get("karenina-template", {}).get("field_turns")
+    numbers = {
+        name: turn
+        for name, turn in (turns if isinstance(turns, Mapping) else {}).items()
+        if isinstance(turn, int | str)
+    }
+    left_out = left_out_fields(result)
     fields = [
-        Extraction("field", str(row["field"]), str(row["extracted"]))
+        Extraction("field", name, str(row["extracted"]), numbers.get(name))
         for row in result_table([result], "fields")
-        if row["extracted"] is not None
+        if row["extracted"] is not None and (name := str(row["field"])) not in left_out
     ]
     traits = [
         Extraction("trait", str(row["trait"]), _score(row))
@@ -239,5 +251,5 @@ def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
 
 
 def _score(row: Row) -> str:
-    """Return the score of a trait as JSON. For a literal trait, it is the name of the class."""
+    """Return a trait's score as JSON. For a literal trait, it is the name of the class."""
     return json.dumps(row["label"], ensure_ascii=False) if row["label"] is not None else str(row["value"])

@@ -1,4 +1,4 @@
-"""`karenina calibrate`: compare judges with human labels."""
+"""The command `karenina calibrate`, which compares judges with human labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare the judges of a run with people, and correct the pass rate by means of labels."""
+"""Comparing the judges of a run with people, and using labels to correct the pass rate."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _LONGEST = 200
 class LabelledRun:
     """The results of a run, with their labels and the statistical units of their questions.
 
-    `place` names the labels in messages, and `source` is the result file. If the results were scored again after the
-    draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from other
-    results, or if there is none for these results.
+    `place` is the name of the labels for messages, and `source` is the result file. If the results were scored again
+    after the draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from
+    other results, or if there are no labels for these results.
     """
 
     def __init__(
@@ -89,11 +89,14 @@ class LabelledRun:
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers that represent all answers: those drawn, or all of them without a draw."""
+        """The labelled answers that represent all answers.
+
+        These are the drawn answers or, without a draw, all labelled answers.
+        """
         return [entry for entry in self.labelled if entry.stratum is not None or self.draw is None]
 
     def corrected(self, model: str) -> ModelRate | str:
-        """Return a model's corrected rate, or why there is none."""
+        """Return a model's corrected rate, or a text with the reason why there is none."""
         return correct_rate(model, self.answers, self.labelled, self.draw, self.units.of)
 
 
@@ -106,12 +109,12 @@ def calibrate(
 ) -> Calibration:
     """Return the agreement of a run's judges with labels, and the run's corrected pass rate.
 
-    `labels` are label files or filled-in sheets; the label file next to the results is also read, if it exists.
-    `cluster` has the same meaning as in `karenina.compare`. If `quality_from` names another labelled result file, the
-    labels are those of that file, and the pass rate is corrected using the same judges' sensitivity and specificity
-    there, which are assumed to carry over. `worst` is the maximum number of worst items; None lists all. Raises
-    `ResultFileError` or `JournalError` if results cannot be read, and `ConfigError` if there are no labels or if they
-    are malformed or for other results.
+    `labels` are label files or filled-in sheets. If there is a label file next to the results, it is read too. For
+    `cluster`, see `karenina.compare`. If `quality_from` names another labelled result file, the labels are those of
+    that file. The pass rate is then corrected with the judges' sensitivity and specificity there, which are assumed to
+    carry over. `worst` is the maximum number of worst items; if it is None, all of them are listed. Raises
+    `ResultFileError` or `JournalError` if results cannot be read. Raises `ConfigError` if there are no labels, or if
+    labels are malformed or belong to other results.
     """
     everything = [result for run in read_runs([results]) for result in run.results]
     source = str(results) if isinstance(results, str | Path) else None
@@ -135,9 +138,9 @@ def calibrate(
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    """Return the label files. The one next to the results comes first, if it exists.
+    """Return the label files. If there is one next to the results, it comes first.
 
-    Raises `ConfigError` if there are none.
+    Raises `ConfigError` if there are no label files.
     """
     paths = [Path(label) for label in labels]
     if isinstance(results, str | Path):
@@ -157,7 +160,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Compute the calibration of a run. `source` and `worst` are as in `calibrate`."""
+    """Compute the calibration of a run. For `source` and `worst`, see `calibrate`."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -221,11 +224,11 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Correct the pass rate of each model and judge with the labels of another run.
+    """Correct the pass rate for each model and judge with the labels of another run.
 
-    `other` is the calibration of that run, and `name` is its file. The error rates of its judges are assumed to be the
-    same here. Rates that cannot be corrected get a note. Agreement and counts are those of `other`, without its worst
-    items.
+    `other` is the calibration of that run, and `name` is its file. The judges are assumed to have the same error rates
+    here. For each rate that cannot be corrected, a note is added. Agreement and counts are taken from `other`, without
+    its worst items.
     """
     units = assign_units(results, cluster)
     qualities = {verdict.judge: verdict for verdict in other.verdicts}
@@ -270,7 +273,7 @@ def _carried(
 
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
-    """Yield the labelled answers with a wrong verdict or extracted value."""
+    """Yield the labelled answers for which a verdict or an extracted value is wrong."""
     for entry in labelled:
         answer = entry.answer
         verdicts = [
@@ -297,9 +300,9 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Compute how often labellers agree if answers are right.
+    """Compute how often labellers agree with each other on whether answers are right.
 
-    Only labels that say right or wrong count. Returns None if no answer has two of them.
+    Only labels that say right or wrong count. Returns None if no answer has two such labels.
     """
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]

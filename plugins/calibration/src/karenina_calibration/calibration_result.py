@@ -12,11 +12,11 @@ from karenina_report.statistics.statistics_result import Coefficient, ReportMode
 from karenina_terminal.notebook_html import SectionsView
 
 Table = Mapping[str, Mapping[str, int]]
-"""The numbers of labelled answers, by the judge's value and then the labellers'."""
+"""The numbers of labelled answers, first by the judge's value and then by the labellers' value."""
 
 
 class VerdictAgreement(ReportModel):
-    """How well the verdicts of a judge agree with people.
+    """The agreement of a judge's verdicts with people.
 
     Rates and kappa are weighted by the draw, so they are estimates for all answers with a verdict. `kappa` is None if
     all verdicts, or all labels, are the same.
@@ -34,10 +34,10 @@ class VerdictAgreement(ReportModel):
 
 
 class ValueAgreement(ReportModel):
-    """How well the values that a judge extracted agree with people, for one field or trait.
+    """The agreement of a judge's extracted values with people, for one field or trait.
 
-    `kappa` and `table` compare them with the values that people entered. Without such values, `kappa` is None and
-    `table` is empty.
+    `kappa` and `table` compare these values with the values that people entered. If nobody entered a value, `kappa` is
+    None and `table` is empty.
     """
 
     kind: Kind
@@ -49,7 +49,7 @@ class ValueAgreement(ReportModel):
 
 
 class TemplateAgreement(ReportModel):
-    """How well the verdicts of all judges agree with people, for one template.
+    """The agreement of all judges' verdicts with people, for one template.
 
     `questions` is the number of labelled questions that share the template, and `question` is the text of one of them.
     """
@@ -61,10 +61,10 @@ class TemplateAgreement(ReportModel):
 
 
 class StratumLabels(ReportModel):
-    """The number of answers, of usable labels, and of labels that say right, in one stratum.
+    """The numbers of answers, of usable labels, and of labels that say right, in one stratum.
 
-    `weighted` is True if the stratum was merged from several that were sampled at different rates, so that labels stand
-    for different numbers of answers.
+    `weighted` is True if the stratum was merged from several strata that were sampled at different rates. Its labels
+    then stand for different numbers of answers.
     """
 
     verdicts: Sequence[str]
@@ -75,11 +75,12 @@ class StratumLabels(ReportModel):
 
 
 class CorrectedPassRate(ReportModel):
-    """The share of right answers of a model, estimated from labels.
+    """A model's share of right answers, estimated from labels.
 
-    `missing` is the number of results without an answer. If they all counted as wrong, the rate would be `lowest`; if
-    they all counted as right, it would be `highest`. `more_labels` is how many more labels would halve the interval, or
-    None if no number would. `remaining` is the half-width of the interval if all answers were labelled.
+    `missing` is the number of results without an answer. If all of them counted as wrong, the rate would be `lowest`,
+    and if all of them counted as right, it would be `highest`. `more_labels` is the number of additional labels that
+    would halve the interval, or None if no number would. `remaining` is the half-width of the interval if all answers
+    were labelled.
     """
 
     model: str
@@ -99,9 +100,9 @@ class CorrectedPassRate(ReportModel):
 
 
 class CarriedPassRate(ReportModel):
-    """The pass rate of a model, corrected with the sensitivity and specificity of the judge in another run.
+    """A model's pass rate, corrected with the judge's sensitivity and specificity in another run.
 
-    The value and its bounds are None if the judge may be no better than chance.
+    If the judge may be no better than chance, the value and its bounds are None.
     """
 
     model: str
@@ -113,7 +114,7 @@ class CarriedPassRate(ReportModel):
 
 
 class LabellerAgreement(ReportModel):
-    """How well labellers agree with each other. No judge can be expected to agree better."""
+    """The agreement of labellers with each other. No judge can be expected to agree with them more often."""
 
     labellers: Sequence[str]
     answers: int = Field(description="The number of answers with at least two labels.")
@@ -122,7 +123,7 @@ class LabellerAgreement(ReportModel):
 
 
 class WorstItem(ReportModel):
-    """A labelled answer that a judge got wrong. `verdicts` and `extractions` say how."""
+    """A labelled answer that a judge got wrong. `verdicts` and `extractions` describe the mistakes."""
 
     item: str
     question_id: str
@@ -137,10 +138,10 @@ class WorstItem(ReportModel):
 class Calibration(SectionsView, ReportModel):
     """The agreement of judges with labels, and the corrected pass rates.
 
-    `labelled` is the number of answers with a label. Rates are based on the answers that a majority says are right or
-    wrong, not on `unclear` and `tied` ones. `outside` is the number of labelled answers that were not drawn, which
-    count only for fields, traits and the worst items. `stale` contains the question IDs of answers whose label is for a
-    different ground truth; such a label counts only for extracted values.
+    `labelled` is the number of answers with a label. Rates are based on answers that a majority says are right or
+    wrong, not on `unclear` and `tied` answers. `outside` is the number of labelled answers that were not drawn. They
+    only count for fields, traits and the worst items. `stale` contains the question IDs of answers whose label is for a
+    different ground truth. Such a label only counts for extracted values.
     """
 
     source: str | None

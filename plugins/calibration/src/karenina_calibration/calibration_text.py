@@ -1,4 +1,4 @@
-"""The text that `karenina calibrate` and related commands print."""
+"""The text printed by `karenina calibrate` and related commands."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from karenina_terminal.text_layout import Section
 
 MOST_CLASSES: Final = 12
-"""Confusion tables are printed for up to this many classes."""
+"""The maximum number of classes for which a confusion table is printed."""
 _MOST_TEMPLATES: Final = 10
 _MOST_NAMES: Final = 8
 _TELLS_NOTHING: Final = 0.5
-"""An interval with a larger half-width tells nothing. It is a share of 1."""
+"""The half-width, as a share of 1, above which an interval is not informative."""
 
 
 @sections_of.register(Calibration)
@@ -85,7 +85,7 @@ def _fact_rows(calibration: Calibration) -> Iterator[tuple[str, str]]:
 
 
 def _ceiling_text(agreement: LabellerAgreement) -> str:
-    """Say how often labellers agree with each other, with Krippendorff's alpha if it is defined."""
+    """Describe how often labellers agree with each other, with Krippendorff's alpha if it is defined."""
     alpha = (
         f", Krippendorff's alpha {coefficient_text(agreement.krippendorff)}"
         if agreement.krippendorff is not None
@@ -98,7 +98,7 @@ def _ceiling_text(agreement: LabellerAgreement) -> str:
 
 
 def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
-    """Yield the section about a corrected rate. The title names the model if there are `several`."""
+    """Yield the section about a corrected rate. If there are `several` such sections, the title names the model."""
     title = "Corrected pass rate" + (f" of {in_one_line(rate.model)}" if several else "")
     rows = [("", corrected_text(rate))]
     if rate.missing:
@@ -140,7 +140,7 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Say how many more labels would halve the interval, or that no number would.
+    """Describe how many more labels would halve the interval, or that no number would.
 
     If the interval would remain very wide, the text says that too few answers are labelled to tell.
     """
@@ -155,9 +155,9 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Write the note on labels for a different ground truth. Names at most 8 questions.
+    """Return the note about labels for a different ground truth. It names at most 8 questions.
 
-    `questions` contains the question ID of each such answer, with repetitions.
+    `questions` contains the question ID of each answer with such a label. IDs may be repeated.
     """
     distinct = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
@@ -169,9 +169,9 @@ def stale_text(questions: Sequence[str]) -> str:
 
 
 def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
-    """Write the note on labels outside the draw, which do not count, and how to include them.
+    """Return the note about labels outside the draw, which do not count, with the command that includes them.
 
-    `outside` is their number, and `answers` is the total number of answers.
+    `outside` is the number of labelled answers outside the draw, and `answers` is the total number of answers.
     """
     return (
         f"left out of rates: {quantity(outside, 'labelled answer')} outside the draw, because people may have chosen "
@@ -181,7 +181,10 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
 
 
 def _carried(rate: CarriedPassRate) -> tuple[str, str]:
-    """Return the name and text of a rate corrected with the labels of another run, if possible."""
+    """Return the name and text of a rate that was corrected with the labels of another run.
+
+    If the rate could not be corrected, the text says so.
+    """
     raw = f"raw {rate_text(rate.raw)}{undecided_text(rate.raw)}"
     name = in_one_line(f"{rate.model}, judged by {rate.judge}")
     if rate.value is None:
@@ -193,7 +196,7 @@ def _carried(rate: CarriedPassRate) -> tuple[str, str]:
 
 
 def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each rate of a judge, such as agreement, kappa and sensitivity."""
+    """Yield the name and text of each of a judge's rates, such as agreement, kappa and sensitivity."""
     yield "agree", f"{rate_text(agreement.agreement)} of {quantity(agreement.agreement.out_of, 'labelled answer')}"
     undefined = "undefined because all verdicts, or all labels, are the same"
     yield "kappa", coefficient_text(agreement.kappa) if agreement.kappa is not None else undefined
@@ -205,18 +208,18 @@ def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
 
 
 def _share_text(rate: Rate, what: str) -> str:
-    """Format a rate as a share of `what`, or say that there are no right answers or the like."""
+    """Format a rate as a share of `what`, or say that there is no `what`."""
     return f"no {what.partition(' that')[0]}" if rate.value is None else f"{rate_text(rate)} of {rate.out_of:,} {what}"
 
 
 def _table(agreement: VerdictAgreement) -> Grid:
-    """Make the table that counts a judge's verdicts by label."""
+    """Return the table with a judge's verdicts by label."""
     rows = [[name, f"{row[RIGHT]:,}", f"{row[NOT_RIGHT]:,}"] for name, row in agreement.table.items()]
     return Grid([["verdict", "people: right", "not right"], *rows])
 
 
 def _values(calibration: Calibration) -> Iterator[Section]:
-    """Yield the section on extracted values, if there are any.
+    """Yield the section about extracted values, if there are any values.
 
     Fields and traits with at most `MOST_CLASSES` values also get a confusion table.
     """
@@ -244,7 +247,7 @@ def _values(calibration: Calibration) -> Iterator[Section]:
 
 
 def _confusion(agreement: ValueAgreement) -> Grid:
-    """Make the table that counts a judge's values by the values that people entered."""
+    """Return the table with a judge's values by the values that people entered."""
     classes = sorted({own for row in agreement.table.values() for own in row} | set(agreement.table))
     shown = [name for name in classes if name in agreement.table]
     return Grid(
@@ -268,23 +271,23 @@ def _worst_rows(calibration: Calibration, at: int) -> Iterator[tuple[str, str]]:
 
 
 def rate_text(found: Rate) -> str:
-    """Return a rate with its interval."""
+    """Format a rate with its interval."""
     return f"{percent(found.value)} {bounds(found)}"
 
 
 def bounds(found: Rate) -> str:
-    """Format the interval of a rate, as rough if there are few questions, or as `-` if there is none."""
+    """Format the interval of a rate. It is called rough if there are few questions, and is "-" if there is none."""
     rough = "rough " if found.is_rough else ""
     return "-" if found.low is None else f"{rough}[{percent(found.low)}, {percent(found.high)}]"
 
 
 def coefficient_text(found: Coefficient) -> str:
-    """Return a coefficient, with its interval if it has one."""
+    """Format a coefficient, with its interval if it has one."""
     if found.low is None or found.high is None:
         return f"{found.value:.3f}"
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _range(coefficient: Coefficient) -> str:
-    """Return the interval of a coefficient in percent."""
+    """Format the interval of a coefficient in percent."""
     return f"[{percent(coefficient.low)}, {percent(coefficient.high)}]"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def label_files(incomplete: str) -> list[str]:
-    """Return files that may contain labels, for shell completion: sheets and JSON Lines files."""
+    """Complete the paths of files that may contain labels: sheets and JSON Lines files."""
     return complete_files(incomplete, (".jsonl", ".csv", ".xlsx"))
 
 
@@ -39,7 +39,10 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Return notes with the corrected rates of runs with a label file next to their results."""
+        """Return a function that makes notes with corrected rates.
+
+        It is for runs with a label file next to their results.
+        """
         from karenina_calibration.label_paths import has_labels
 
         def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:

@@ -1,4 +1,4 @@
-"""Corrected pass rates, one for each answering model in a run."""
+"""Corrected pass rates, one for each answering model of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Stratum = Hashable
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """The corrected rate of a model: `shown` for display, and `rate` for computing differences."""
+    """A model's corrected rate: `shown` for display, and `rate` for computing differences."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate
@@ -43,11 +43,11 @@ def correct_rate(
     draw: Draw | None,
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
-    """Compute the corrected rate of a model. Returns the reason as a string if there is none.
+    """Compute a model's corrected rate. If there is none, returns a text with the reason.
 
-    At least five drawn answers must be labelled right or wrong, or all if there are fewer. Without a draw, all answers
-    must be labelled. Strata with fewer than five usable labels are merged. `unit_of` returns the statistical unit of a
-    question ID.
+    At least five answers must be labelled right or wrong, or all of them if the model has fewer. Only drawn answers
+    count. Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
+    returns the statistical unit for a question ID.
     """
     own = [answer for answer in answers.by_id.values() if answer.model == model and answer.verdicts != SCORED]
     usable = [
@@ -110,7 +110,7 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
-    """Count the answers and labels in each stratum. `place` maps an answer to its stratum."""
+    """Count the answers and labels in each stratum. `place` is a function that returns an answer's stratum."""
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:
         members[place(answer)].append(answer)
@@ -129,8 +129,8 @@ def _strata(
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
     """Compute the PPI++ estimate of the share of right answers.
 
-    `own` are the answers of the model, and `usable` are those labelled right or wrong. Returns None unless each answer
-    has a verdict from exactly one judge, at least two answers are labelled, and some are not.
+    `own` contains the model's answers, and `usable` contains those labelled right or wrong. Returns None unless each
+    answer has a verdict from exactly one judge, at least two answers are labelled, and some answers are not labelled.
     """
 
     def verdict(answer: Answer) -> bool | None:

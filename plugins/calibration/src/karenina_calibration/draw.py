@@ -1,4 +1,4 @@
-"""The random draw of answers to be labelled."""
+"""The random draw of answers to label."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _MOST: Final = 10**9
 ANY: Final = "any"
-"""The verdict of all answers in a simple random draw, which ignores verdicts."""
+"""The verdict used for all answers in a simple random draw, which ignores verdicts."""
 
 
 class Stratum(BaseModel, defer_build=True):
-    """All answers of a model with certain verdicts, their number, and how many were drawn."""
+    """All answers of a model with certain verdicts, with their number and the number of drawn answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,8 +45,8 @@ class DrawnAnswer(BaseModel, defer_build=True):
 class Draw(BaseModel, defer_build=True):
     """A random draw of answers, in the order in which they are to be labelled.
 
-    `digest` identifies the answers and verdicts that it was drawn from. `simple` is True if it is not stratified by
-    verdict.
+    `digest` identifies the answers and verdicts from which the draw was made. `simple` is True if the draw is not
+    stratified by verdict.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,7 +62,7 @@ class Draw(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Raise `ValueError` if strata and items are inconsistent."""
+        """Raise `ValueError` if the strata and items are inconsistent."""
         kinds = Counter((stratum.model, verdict) for stratum in self.strata for verdict in set(stratum.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
         if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
@@ -86,9 +86,9 @@ class Draw(BaseModel, defer_build=True):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Explain why this draw does not follow from its seed and these answers. Returns None if it does.
+        """Describe why this draw does not follow from its seed and the given answers. Returns None if it does.
 
-        This matters because the strata and their sizes decide the weight of each label.
+        This check is needed because the strata and their sizes determine the weight of each label.
         """
         members: list[list[Answer]] = [[] for _ in self.strata]
         for answer in answers.by_id.values():
@@ -112,14 +112,14 @@ class Draw(BaseModel, defer_build=True):
         return None
 
     def stratum_of(self, answer: Answer) -> int:
-        """Return the index of an answer's stratum. Raises `ConfigError` if it has none."""
+        """Return the index of an answer's stratum. Raises `ConfigError` if the answer has no stratum."""
         number = self._find_stratum(answer)
         if number is None:
             raise ConfigError([f"the draw has {_no_stratum(answer)}; draw again with `karenina label`"])
         return number
 
     def _find_stratum(self, answer: Answer) -> int | None:
-        """Return the index of an answer's stratum, or None if it has none."""
+        """Return the index of an answer's stratum, or None if the answer has no stratum."""
         for number, stratum in enumerate(self.strata):
             if stratum.model == answer.model and (
                 (answer.drawn_as or answer.verdicts) in stratum.verdicts or ANY in stratum.verdicts
@@ -129,12 +129,12 @@ class Draw(BaseModel, defer_build=True):
 
 
 def _no_stratum(answer: Answer) -> str:
-    """Say in a message which answer has no stratum."""
+    """Return part of a message about an answer that has no stratum."""
     return f"no stratum for the answer {answer.id} of {answer.model!r:.80}"
 
 
 def describe_verdicts(verdicts: Sequence[str], *, alone: bool) -> str:
-    """Format the verdicts of a stratum. `alone` is True if it contains all answers of the model."""
+    """Format a stratum's verdicts. Set `alone` if the stratum contains all answers of its model."""
     if ANY in verdicts or (alone and len(verdicts) > 1):
         return "all answers"
     return " or ".join(verdicts)
@@ -150,12 +150,12 @@ def draw_answers(
     simple: bool = False,
     before: Draw | None = None,
 ) -> Draw:
-    """Draw `count` answers at random, stratified by model and, unless `simple` is true, by verdicts.
+    """Draw `count` answers at random, stratified by model and, unless `simple` is set, by verdicts.
 
-    At least five answers are drawn from each stratum, or all if there are fewer, so the total may exceed `count`.
-    Strata with fewer than five answers are merged with another of the same model. Pass an earlier draw as `before` to
-    extend it. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError` if there
-    are no answers.
+    At least five answers are drawn from each stratum, or all of them if it has fewer, so the total may exceed `count`.
+    A stratum with fewer than five answers is merged with another stratum of the same model. To extend an earlier draw,
+    pass it as `before`. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError`
+    if there are no answers.
     """
     if not answers.by_id:
         raise ConfigError(["the results contain no answers that could be labelled"])
@@ -186,7 +186,7 @@ def draw_answers(
 
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the model and verdicts of each stratum, whatever the order of the results."""
+    """Return the model and verdicts of each stratum. They do not depend on the order of the results."""
     strata: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({answer.model for answer in answers.by_id.values()}):
         if simple:
@@ -201,10 +201,10 @@ def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...
 
 
 def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]:
-    """Return the first `count` answers in random order. A larger draw contains the smaller ones."""
+    """Return the first `count` answers in random order. A larger `count` yields the same answers and more."""
     return sorted(answers, key=lambda answer: _random(seed, "draw", answer.id))[:count]
 
 
 def _random(seed: int, purpose: str, item: str) -> bytes:
-    """Compute the sort key of an item. Each seed and purpose has its own random order."""
+    """Compute an item's sort key. Each seed and purpose has its own random order."""
     return hashlib.sha256(f"{seed}/{purpose}/{item}".encode()).digest()

@@ -1,4 +1,4 @@
-"""Estimate rates from human labels, using plain numbers.
+"""Estimating rates from human labels, with plain numbers.
 
 `allocate` and `post_stratified` plan and evaluate a stratified random sample of labels. `rogan_gladen` corrects a rate
 with the judge's sensitivity and specificity in another run. `powered_mean` (PPI++) uses the judge's verdicts on all
@@ -29,7 +29,7 @@ LEAST: Final = 5
 class Label:
     """The label of one answer. `right` is 1 or 0, or the mean over several labellers.
 
-    `weight` is the inverse of the fraction sampled from its stratum. Only ratios of weights matter.
+    `weight` is the inverse of the fraction that was sampled from the answer's stratum. Only ratios of weights matter.
     """
 
     stratum: Stratum
@@ -42,8 +42,9 @@ class Label:
 class CorrectedRate:
     """The share of right answers among all answers, with a 95% interval.
 
-    `influence` contains the deviation of each unit; their squares add up to the variance. `pseudo` is the variance of
-    the pseudo labels, and `between` is the part of the variance that does not depend on the number of labels.
+    `influence` contains each unit's deviation. The squares of these deviations add up to the variance. `pseudo` is the
+    variance due to the pseudo labels, and `between` is the part of the variance that does not depend on the number of
+    labels.
     """
 
     value: float
@@ -58,7 +59,10 @@ class CorrectedRate:
 
     @property
     def remaining(self) -> float:
-        """The approximate half-width of the interval if all answers were labelled, which is due to the questions."""
+        """The approximate half-width of the interval if all answers were labelled.
+
+        It is due to the limited number of questions.
+        """
         within = max(0.0, self.error**2 - self.between)
         variance = min(self.error**2, self.between + within * self.labels / self.units)
         return t_quantile(max(1, self.units - 1)) * sqrt(variance)
@@ -67,12 +71,12 @@ class CorrectedRate:
 def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
     """Estimate the share of right answers from labels of some of the answers.
 
-    `answers` are all of the run's answers, each with its stratum and its unit (the question or a cluster of questions);
-    every stratum needs a label. A stratum's share is (y + 1) / (n + 2). The variance is that of the linearised
-    estimator, with residuals added up within each unit, because answers to the same question are correlated. The pseudo
-    labels, one right and one wrong in each stratum, preserve the coverage if all labels in a stratum are equal. The
-    population consists of all questions of this kind, not only those in the run, so the variance stays above 0 even if
-    every answer is labelled.
+    `answers` contains all of the run's answers, each with its stratum and its unit (the question or a cluster of
+    questions). Every stratum needs a label. A stratum's share is (y + 1) / (n + 2). The variance is that of the
+    linearised estimator, with residuals added up within each unit, because answers to the same question are correlated.
+    The pseudo labels, one right and one wrong in each stratum, preserve the coverage if all labels in a stratum are
+    equal. The population consists of all questions of this kind, not only those in the run, so the variance stays above
+    0 even if every answer is labelled.
 
     Raises `ValueError` if a stratum has no labels or there are no answers.
     """
@@ -110,7 +114,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
 
 
 def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
-    """Return the factor for each stratum that makes its weights 1 on average."""
+    """Return a factor for each stratum with which its weights have a mean of 1."""
     sums: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
     for label in labels:
@@ -124,7 +128,7 @@ def _shares(
 ) -> tuple[Mapping[Stratum, float], Mapping[Stratum, int]]:
     """Return the share of right answers, (y + 1) / (n + 2), and the number of labels in each stratum.
 
-    `scale` contains the factors for the weights, see `_scales`.
+    `scale` contains the factors for the weights. See `_scales`.
     """
     right: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
@@ -136,7 +140,7 @@ def _shares(
 
 @dataclass(frozen=True, slots=True)
 class CorrectedDifference:
-    """The difference between two corrected rates, with its 95% interval."""
+    """The difference between two corrected rates, with a 95% interval."""
 
     value: float
     low: float
@@ -144,7 +148,7 @@ class CorrectedDifference:
 
 
 def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDifference:
-    """Subtract the rate of `b` from that of `a`. The interval takes shared questions into account."""
+    """Subtract the rate `b` from the rate `a`. The interval takes into account that they may share questions."""
     units = a.influence.keys() | b.influence.keys()
     squares = sum((a.influence.get(unit, 0.0) - b.influence.get(unit, 0.0)) ** 2 for unit in units)
     degrees = max(1, len(units) - 1)
@@ -154,9 +158,9 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return how many more labels would halve the interval, or None if no number would.
+    """Return the number of additional labels that would halve the interval, or None if no number would.
 
-    `answers` is the total number of answers, of which no more can be labelled. The part of the variance that comes from
+    `answers` is the total number of answers, which limits the number of labels. The part of the variance that is due to
     labelling is inversely proportional to the number of labels.
     """
     variance = rate.error**2
@@ -169,10 +173,10 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Merge strata with fewer than `least` answers. Returns the members of each stratum that remains.
+    """Merge strata with fewer than `least` answers. Returns the members of each remaining stratum.
 
-    The smallest is merged into `into` if that exists, or else into the next larger one, until none is too small or only
-    one is left. Strata without answers are left out.
+    The smallest stratum is merged into the stratum `into` if that exists, and otherwise into the next larger one. This
+    is repeated until no stratum is too small or only one is left. Strata without answers are ignored.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -188,10 +192,10 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 
 
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
-    """Decide how many answers to draw from each stratum, with a total of `labels` if possible.
+    """Return the number of answers to draw from each stratum, with a total of `labels` if possible.
 
-    At least `least` answers are drawn from each, or all if there are fewer, so the total may be larger. The other
-    labels are distributed in proportion to the sizes.
+    At least `least` answers are drawn from each stratum, or all of them if it has fewer, so the total may be larger.
+    The other labels are distributed in proportion to the sizes of the strata.
     """
     drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())
@@ -205,10 +209,11 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Compute the weighted share of hits and its interval. There is no value without items.
+    """Compute the weighted share of hits and its interval. Without items, the rate has no value.
 
-    `units` contains the statistical unit of each item. The interval is Wilson's at the effective size, which is smaller
-    if items of one unit are alike or if weights differ. With equal weights, it is the interval of pass rates.
+    `units` contains the statistical unit of each item. The interval is Wilson's interval at the effective size, which
+    is smaller if items of the same unit are alike or if weights differ. With equal weights, it is the same interval as
+    for pass rates.
     """
     plain = _count(units, hits).rate()
     if not hits or len(set(weights)) == 1:
@@ -221,12 +226,12 @@ def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequ
 
 
 def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> float:
-    """Return the size of a simple random sample that would be equally precise, or 0 without items."""
+    """Return the size of an equally precise simple random sample, or 0 if there are no items."""
     return max(1.0, _count(units, hits).effective_size() * weight_effect(weights)) if hits else 0.0
 
 
 def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
-    """Return the numbers of items and hits in each unit."""
+    """Count the items and hits in each unit."""
     counted = Clusters()
     for unit, hit in zip(units, hits, strict=True):
         counted.add(unit, hit=hit)
@@ -235,10 +240,10 @@ def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuality:
-    """The sensitivity and specificity of a judge, and the effective number of labels behind each.
+    """A judge's sensitivity and specificity, and the effective number of labels behind each of them.
 
     Sensitivity is the share of right answers with the verdict *correct*, and specificity is the share of wrong answers
-    without it. `right` and `wrong` are the effective numbers of labels.
+    without it. `right` and `wrong` are the effective numbers of labels for right and wrong answers.
     """
 
     sensitivity: float
@@ -247,14 +252,17 @@ class JudgeQuality:
     wrong: float
 
     def smoothed(self) -> tuple[float, float]:
-        """Return both with two pseudo labels each, one right and one wrong."""
+        """Return the sensitivity and the specificity, each with two pseudo labels: one right and one wrong."""
         return (
             (self.right * self.sensitivity + 1) / (self.right + 2),
             (self.wrong * self.specificity + 1) / (self.wrong + 2),
         )
 
     def can_correct(self) -> bool:
-        """Check if the judge is better than chance, using the lower bound of sensitivity + specificity - 1."""
+        """Return whether the judge is better than chance.
+
+        This uses the lower bound of sensitivity + specificity - 1.
+        """
         sensitivity, specificity = self.smoothed()
         spread = _variance(sensitivity, self.right + 2) + _variance(specificity, self.wrong + 2)
         return sensitivity + specificity - 1 - Z95 * sqrt(spread) > 0
@@ -262,7 +270,7 @@ class JudgeQuality:
 
 @dataclass(frozen=True, slots=True)
 class CarriedRate:
-    """A pass rate corrected with the labels of another run, with its 95% interval."""
+    """A pass rate corrected with the labels of another run, with a 95% interval."""
 
     value: float
     low: float
@@ -270,10 +278,10 @@ class CarriedRate:
 
 
 def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate | None:
-    """Estimate the share of right answers from a raw pass rate, assuming the judge errs as often as elsewhere.
+    """Estimate the share of right answers from a raw pass rate and the judge's error rates in another run.
 
-    `rate` is the raw pass rate, and `size` its effective sample size. `quality` comes from the run with the labels.
-    Returns None if the judge may be no better than chance.
+    `rate` is the raw pass rate, and `size` is its effective sample size. `quality` describes the judge in the run with
+    the labels. Returns None if the judge may be no better than chance.
 
     Sources: W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978; the interval is from Z. Lang and J.
     Reiczigel, Preventive Veterinary Medicine 113, 2014.
@@ -296,12 +304,12 @@ def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate
 
 
 def _variance(share: float, size: float) -> float:
-    """Return the variance of a share in a sample of this size."""
+    """Return the variance of a share in a sample of the given size."""
     return share * (1 - share) / size
 
 
 def _clip(value: float) -> float:
-    """Return the value limited to the range from 0 to 1."""
+    """Limit a value to the range from 0 to 1."""
     return min(1.0, max(0.0, value))
 
 
@@ -318,8 +326,8 @@ class PoweredMean:
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
     """Compute the mean of the labels, using verdicts on all answers to make it more precise.
 
-    `verdicts` are those on the labelled answers, in the order of `labels`; `unlabelled` are those on the others. Raises
-    `ValueError` if there are fewer than two labels or no other answers.
+    `verdicts` contains the verdicts on the labelled answers, in the order of `labels`, and `unlabelled` contains the
+    verdicts on all other answers. Raises `ValueError` if there are fewer than two labels or no unlabelled answers.
 
     Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023.
     """
@@ -338,11 +346,11 @@ def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean of the values. There must be at least one."""
+    """Return the mean of `values`, which must not be empty."""
     return sum(values) / len(values)
 
 
 def _population_variance(values: Sequence[float]) -> float:
-    """Return the variance of the values, divided by their number."""
+    """Return the population variance of `values`, which must not be empty."""
     mean = _mean(values)
     return _mean([(value - mean) ** 2 for value in values])

@@ -1,4 +1,4 @@
-"""`karenina label`: draw answers from a run and label them."""
+"""The command `karenina label`, which draws answers from a run for people to label."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def label(
 
 
 def _user() -> str:
-    """Return the user name. Raises `ConfigError` if the system does not provide one."""
+    """Return the user's name. Raises `ConfigError` if the system does not provide one."""
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
@@ -196,14 +196,17 @@ def _labels_read(labels: Sequence[Label]) -> str:
 
 
 def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
-    """Return who has labelled the answers. Empty if any answer is asked about again."""
+    """Return the names of the people who have labelled the answers.
+
+    If any of the answers is shown again, returns an empty list.
+    """
     if any(entry.why for entry in asked):
         return []
     return sorted({name for entry in asked for name in opened.labels.by_item.get(entry.answer.id, {})})
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Describe how many answers to label, including those to label again and those others labelled."""
+    """Describe how many answers there are to label, how many of them again, and who has already labelled them."""
     again = sum(bool(entry.why) for entry in asked)
     text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []
@@ -215,7 +218,7 @@ def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
-    """Ask about the `missing` answers until the labeller stops. Each label is saved at once."""
+    """Ask about the `missing` answers until the labeller stops. Each label is saved immediately."""
     from karenina_calibration.labelling import asks_verdict, now
     from karenina_calibration.questions import Stop, answer_lines, ask_answer
 

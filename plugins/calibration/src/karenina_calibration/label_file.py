@@ -1,4 +1,4 @@
-"""The label file, JSON Lines next to the results, with the draw and the labels."""
+"""The label file, in JSON Lines format next to the results, with the draw and the labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which reuse
 
 
 class ExtractionLabel(BaseModel, defer_build=True):
-    """Says if an extracted value is what the answer says. `right` is None if this is unclear.
+    """Whether an extracted value is what the answer says. `right` is None if this is unclear.
 
     `own` is the value, as JSON, that the labeller would extract. It overrides `right`.
     """
@@ -42,7 +42,7 @@ class ExtractionLabel(BaseModel, defer_build=True):
 
 
 class Label(BaseModel, defer_build=True):
-    """What one person said about one answer. `right` is None if it is unclear or was not asked."""
+    """One person's label for one answer. `right` is None if it is unclear or was not asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,9 +58,9 @@ class Label(BaseModel, defer_build=True):
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return this person's label for an extracted value, or None.
+        """Return this person's label for an extracted value, or None if there is none.
 
-        A value that the labeller entered (`own`) also decides about the values of other judges.
+        If the labeller entered a value (`own`), it also decides whether other judges' values are right.
         """
         same = [
             extraction
@@ -76,10 +76,10 @@ class Label(BaseModel, defer_build=True):
         return next((label for label in same if label.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
-        """Add the extraction labels of an earlier label by the same person.
+        """Return a copy with the extraction labels of an earlier label by the same person added.
 
-        Those for values that this label covers are dropped. So are those with the labeller's own value, if this label
-        covers the same field or trait.
+        Earlier extraction labels are dropped if this label covers the same value. If they contain the labeller's own
+        value, they are also dropped if this label covers the same field or trait.
         """
         own = {(extraction.kind, extraction.name, extraction.value) for extraction in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
@@ -94,32 +94,32 @@ class Label(BaseModel, defer_build=True):
 
 @dataclass(slots=True)
 class Labels:
-    """What is in label files: the last draw, and the last label of each labeller for each answer."""
+    """The contents of label files: the last draw, and each labeller's last label for each answer."""
 
     draw: Draw | None = None
     by_item: dict[str, dict[str, Label]] = field(default_factory=dict)
     place: str = ""
     """The file and line of the draw."""
     places: dict[str, str] = field(default_factory=dict)
-    """The file and line of the first label of each answer."""
+    """The file and line of the first label for each answer."""
     given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
     """All of a labeller's labels for an answer, in order."""
     stale: set[tuple[str, str]] = field(default_factory=set)
-    """Answers and labellers with a label for a different ground truth than the current one."""
+    """Pairs of an answer and a labeller whose label is for a different ground truth than the current one."""
     other_draws: list[str] = field(default_factory=list)
-    """The files whose draw is ignored, because a later file has a different one."""
+    """The files whose draw is ignored because a later file has a different draw."""
 
     def add(self, label: Label, place: str = "") -> None:
-        """Add a label. It replaces an earlier one by the same labeller. `place` is its file and line."""
+        """Add a label. It replaces an earlier label by the same labeller. `place` is the file and line of the label."""
         self.by_item.setdefault(label.item, {})[label.labeller] = label
         self.places.setdefault(label.item, place)
         self.given.setdefault((label.item, label.labeller), []).append(label)
 
     def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
-        """Use the last label of each labeller and answer that is for the current ground truth.
+        """For each labeller and answer, use the last label that is for the current ground truth.
 
-        A label for a different ground truth does not say if the answer is right, so only its extraction labels are
-        kept. Labels without a recorded ground truth are for the one in `drawn_from`.
+        A label for a different ground truth does not tell whether the answer is right, so only its extraction labels
+        are kept. Labels without a recorded ground truth are assumed to be for the ground truth in `drawn_from`.
         """
         self.stale.clear()
         for (item, labeller), labels in self.given.items():
@@ -135,7 +135,7 @@ class Labels:
                 self.stale.add((item, labeller))
 
     def check(self, answers: Answers) -> None:
-        """Raise `ConfigError`, naming the line, if the draw or a label is for other answers."""
+        """Raise `ConfigError` if the draw or a label is for other answers. The message names the line."""
         problem = self.draw.find_problem(answers) if self.draw is not None else None
         if problem is not None:
             raise ConfigError([f"cannot use the draw in {self.place}: {problem}; {_REDRAW}"])
@@ -148,7 +148,7 @@ class Labels:
 
     @property
     def labellers(self) -> list[str]:
-        """The sorted names of the labellers."""
+        """The names of the labellers, sorted."""
         return sorted({label.labeller for label in self})
 
     @property
@@ -161,7 +161,7 @@ class Labels:
         }
 
     def missing(self, labeller: str) -> list[str]:
-        """Return the IDs of drawn answers that this labeller has yet to label, in the order of the draw.
+        """Return the IDs of drawn answers that the given labeller has yet to label, in the order of the draw.
 
         Labels for a different ground truth do not count.
         """
@@ -174,9 +174,9 @@ class Labels:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return a command to label or calibrate results, for pasting into a shell.
+    """Return a command for labelling or calibrating results, for pasting into a shell.
 
-    The label file is named only if it is not the default. `more` are further arguments.
+    The label file is only included if it is not the default one. `more` contains further arguments.
     """
     words = ["karenina", command, str(results), *more]
     if file is not None and file != find_labels_file(Path(results)):
@@ -185,11 +185,11 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
-    """Match labels with their answers. Returns the answers that the draw was made from.
+    """Match labels with their answers. Returns the answers from which the draw was made.
 
-    Labels depend on the ground truth of an answer, not on its score. If `source` contains rescored results, `drawn_as`
-    is therefore set to the verdicts of the original run, which are in the journal next to it. Raises `ConfigError` if a
-    label or the draw is for other answers.
+    Labels depend on an answer's ground truth, not on its score. If `source` contains rescored results, `drawn_as` is
+    therefore set to the verdicts of the original run, which are in the journal next to the results. Raises
+    `ConfigError` if a label or the draw is for other answers.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
@@ -200,9 +200,9 @@ def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Pat
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
-    """Read the answers from before the run was rescored, and set `drawn_as` of `answers`.
+    """Read the answers as they were before the run was rescored, and set `drawn_as` in `answers`.
 
-    Returns None if it was not rescored or the draw was not made from those answers.
+    Returns None if the run was not rescored, or if the draw was not made from those answers.
     """
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None
@@ -217,10 +217,10 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Read label files. Only the last draw counts.
+    """Read label files. If several contain a draw, only the last draw is used.
 
-    Use `with_draws=False` to skip draws, which then need not be readable. Raises `ConfigError`, naming the line, if a
-    file cannot be read or contains anything other than draws and labels.
+    Set `with_draws` to False to skip draws, which then may be unreadable. Raises `ConfigError` if a file cannot be read
+    or contains anything other than draws and labels. The message names the line.
     """
     labels = Labels()
     last: Path | None = None
@@ -241,9 +241,9 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
 
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
-    """Yield the kind, value and place of each line. The value is the JSON of a draw, or a label.
+    """Yield the kind, value and location of each line. The value is either the JSON of a draw or a label.
 
-    Raises `ConfigError`, naming the line, if the file cannot be read or a line is something else.
+    Raises `ConfigError` if the file cannot be read or if a line is something else. The message names the line.
     """
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
@@ -273,7 +273,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
 
 
 def _parse_draw(value: Any, place: str) -> Draw:
-    """Parse a draw. Raises `ConfigError` if it is malformed or from another version."""
+    """Parse a draw. Raises `ConfigError` if it is malformed or was written by another version."""
     if isinstance(value, dict) and value.get("format") != FORMAT:
         raise ConfigError([f"the draw in {place} was written by a different version; use that version to read it"])
     try:
@@ -286,12 +286,12 @@ def _parse_draw(value: Any, place: str) -> Draw:
 
 
 def append_draw(file: Path, draw: Draw) -> None:
-    """Append a draw to a file, which is created if necessary. Raises `ConfigError` if that fails."""
+    """Append a draw to a file, creating the file if necessary. Raises `ConfigError` if this fails."""
     _append(file, [f'{{"draw":{draw.model_dump_json()}}}'])
 
 
 def append_labels(file: Path, labels: Sequence[Label]) -> None:
-    """Append labels to a file, which is created if necessary. Raises `ConfigError` if that fails."""
+    """Append labels to a file, creating the file if necessary. Raises `ConfigError` if this fails."""
     _append(file, [label_line(label) for label in labels])
 
 
@@ -301,9 +301,9 @@ def label_line(label: Label) -> str:
 
 
 def _append(file: Path, lines: Sequence[str]) -> None:
-    """Append lines to a file in a single write, so that several labellers can use it.
+    """Append lines to a file in a single write, so that several labellers can use the file.
 
-    Raises `ConfigError` if that fails.
+    Raises `ConfigError` if this fails.
     """
     data = "".join(f"{line}\n" for line in lines).encode()
     try:

@@ -1,4 +1,4 @@
-"""Find the label file of results without reading it, for commands that print a pass rate."""
+"""Finding the label file for results without reading it. Commands that print a pass rate use this."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ SUFFIX: Final = ".labels.jsonl"
 
 
 def default_labels(results: Path) -> Path:
-    """Return the default label file: `<name>.labels.jsonl`, next to the results."""
+    """Return the default label file for results: `<name>.labels.jsonl` next to the result file."""
     return results.with_name(base_name(results) + SUFFIX)
 
 
 def find_labels_file(results: Path) -> Path:
-    """Return the path of the label file next to the results, which may not exist.
+    """Return the path of the label file next to the results. The file need not exist.
 
-    If rescored results have none, this is the label file of the original results.
+    If the results were rescored and have no label file, the path is that of the original results' label file.
     """
     own = default_labels(results)
     if own.exists() or not read_header(results).get("rescored"):
@@ -35,5 +35,5 @@ def find_labels_file(results: Path) -> Path:
 
 
 def has_labels(sources: Iterable[Path | None]) -> bool:
-    """Return whether any of these result files has a label file."""
+    """Return whether any of the given result files has a label file."""
     return any(source is not None and find_labels_file(source).exists() for source in sources)

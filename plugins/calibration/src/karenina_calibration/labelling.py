@@ -1,4 +1,4 @@
-"""Open and extend the draw and labels of a result file."""
+"""Opening and extending the draw and the labels of a result file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_calibration.label_file import Label
 
 LABELS: Final = 60
-"""The number of answers drawn by default."""
+"""The default number of answers to draw."""
 
 
 def now() -> str:
@@ -39,10 +39,10 @@ def now() -> str:
 
 @dataclass(slots=True)
 class Labelling:
-    """The answers in a result file, with their draw and labels, which are stored in `file`.
+    """The answers in a result file, with their draw and labels. The draw and labels are stored in `file`.
 
-    `is_new_draw` is True until the draw is written. `drawn_from` contains the answers at the time of the draw, before
-    the run was scored again.
+    `is_new_draw` is True until the draw has been written. `drawn_from` contains the answers at the time of the draw,
+    before the run was scored again.
     """
 
     file: Path
@@ -63,14 +63,14 @@ class Labelling:
         simple: bool = False,
         redraw: bool = False,
     ) -> Labelling:
-        """Open the labelling of results, with the draw in the label file or a new one.
+        """Open the labelling of results, with the draw in the label file or a new draw.
 
-        A new draw has `count` answers (60 by default) and a random `seed` unless you give one, ignores verdicts if
-        `simple` is true, and is written by `save_draw`. A larger `count` extends an existing draw; a smaller one has no
-        effect. Use `redraw` to ignore the label file.
+        A new draw has `count` answers (60 by default) and the given `seed`, or a random one. If `simple` is set, it
+        ignores verdicts. `save_draw` writes it to the file. A larger `count` extends an existing draw, and a smaller
+        one has no effect. Set `redraw` to ignore the label file.
 
-        Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw has another
-        `seed` or is not `simple` as asked for, or if there are no answers.
+        Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw has a different
+        `seed` or is not `simple` although that is set, or if there are no answers.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
@@ -99,13 +99,13 @@ class Labelling:
         return cls(file, answers, labels.draw, labels, labels.draw is not before, drawn_from)
 
     def save_draw(self) -> None:
-        """Write the draw to the file if it is new. Raises `ConfigError` if that fails."""
+        """Write the draw to the file if it is new. Raises `ConfigError` if this fails."""
         if self.is_new_draw:
             append_draw(self.file, self.draw)
             self.is_new_draw = False
 
     def add(self, labels: Sequence[Label]) -> None:
-        """Add labels and append them to the file. Raises `ConfigError` if that fails."""
+        """Add labels and append them to the file. Raises `ConfigError` if this fails."""
         if labels:
             append_labels(self.file, labels)
         for label in labels:
@@ -117,10 +117,11 @@ class Labelling:
         return [self.answers.by_id[item] for item in items]
 
     def asked_in_file(self, labeller: str | None) -> list[str]:
-        """Return the IDs of drawn answers to put in a sheet or page.
+        """Return the IDs of the drawn answers that a sheet or page should contain.
 
         These are the answers that `labeller` has not labelled for their current ground truth. If `labeller` is None,
-        they are all drawn answers or, if a ground truth has changed, those with a stale label or no label.
+        they are all drawn answers. If a ground truth has changed, however, they are only the drawn answers with a stale
+        label or no label.
         """
         drawn = [item.item for item in self.draw.items]
         if labeller is not None:
@@ -129,7 +130,7 @@ class Labelling:
         return [item for item in drawn if item in stale or item not in self.labels.by_item] if stale else drawn
 
     def ask(self, items: Sequence[str], labeller: str | None) -> list[AskedAnswer]:
-        """Return the answers with these IDs, each with the extracted values to ask `labeller` about.
+        """Return the answers with the given IDs, each with the extracted values to ask `labeller` about.
 
         If `labeller` is None, anybody may be asked. Labels for extracted values do not depend on the ground truth, so
         they remain valid if it changes.
@@ -137,7 +138,10 @@ class Labelling:
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer to ask about. If its label is stale, it has a reason and only the values left."""
+        """Return an answer with the values to ask about.
+
+        If its label is stale, the answer has a reason for being shown again and only the values that have no label yet.
+        """
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
             return AskedAnswer(answer, answer.extractions)
@@ -154,11 +158,11 @@ class Labelling:
         )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Read the labels in another label file or a sheet. Also returns how many are for unknown answers.
+        """Read the labels in a sheet or another label file. Also returns the number of labels for unknown answers.
 
-        The suffix tells which of the two it is. Rows of a sheet without a name belong to `labeller`, and empty cells
-        are filled from that labeller's earlier label. Nothing is written. Raises `ConfigError` if the file cannot be
-        read or a label is malformed.
+        The file extension determines whether it is a sheet. In a sheet, rows without a name belong to `labeller`, and
+        empty cells are filled from that labeller's earlier label. Nothing is written. Raises `ConfigError` if the file
+        cannot be read or if a label is malformed.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
@@ -168,7 +172,7 @@ class Labelling:
         return labels, len(everything) - len(labels)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add labels that are not yet in the file, with the labeller's earlier extraction labels.
+        """Add labels that are not in the file yet, together with the labeller's earlier extraction labels.
 
         Raises `ConfigError` if the file cannot be written.
         """
@@ -181,15 +185,15 @@ class Labelling:
         self.add(new)
 
     def stale(self) -> list[Answer]:
-        """Return the answers with a label for a different ground truth, in the order of the results."""
+        """Return the answers that have a label for a different ground truth, in the order of the results."""
         items = {item for item, _ in self.labels.stale}
         return [answer for answer in self.answers.by_id.values() if answer.id in items]
 
 
 def move_away(file: Path) -> Path | None:
-    """Rename a label file. Returns its new name, or None if it does not exist.
+    """Rename a label file. Returns its new name, or None if the file does not exist.
 
-    Raises `ConfigError` if that fails.
+    Raises `ConfigError` if it cannot be renamed.
     """
     if not file.exists():
         return None
@@ -202,7 +206,7 @@ def move_away(file: Path) -> Path | None:
 
 
 def describe_draw(draw: Draw) -> list[str]:
-    """Return one line for each stratum in a draw."""
+    """Return a line of text for each stratum in a draw."""
     lines = []
     models = {stratum.model for stratum in draw.strata}
     for stratum in draw.strata:
@@ -214,5 +218,5 @@ def describe_draw(draw: Draw) -> list[str]:
 
 
 def asks_verdict(answer: Answer) -> bool:
-    """Check if the labeller is asked about the answer itself, which is pointless if it has only trait scores."""
+    """Return whether to ask if the answer itself is right. This is pointless if the answer only has trait scores."""
     return answer.verdicts != SCORED

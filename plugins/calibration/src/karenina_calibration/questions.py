@@ -1,4 +1,4 @@
-"""Ask people to label answers, in the terminal or on an HTML page that saves a label file."""
+"""Asking people to label answers, in the terminal or on an HTML page that saves a label file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _REPLIES: Final[dict[str, bool | None]] = {"y": True, "yes": True, "n": False, "
 _LONGEST: Final = 20_000
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina labels"
-"""How every labelling page begins. An earlier page is recognized by this before it is replaced."""
+"""The beginning of every labelling page. Before an earlier page is replaced, it is recognized by these bytes."""
 FORMAT: Final = 1
 _NO_NAME: Final = re.compile(r"[^\w-]+")
 _LONGEST_VALUE: Final = 100_000
 
 
 class Stop(Exception):
-    """Raised when the labeller quits."""
+    """Raised if the labeller quits."""
 
 
 def ask_answer(
@@ -48,11 +48,11 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask about one answer. Returns its label, or None if it is skipped.
+    """Ask about one answer. Returns its label, or None if the labeller skips the answer.
 
     `ask` prints a question and returns the reply. `earlier` contains the labeller's extraction labels for another
-    ground truth, which are added to the label. If `asks_verdict` is False, only extracted values are asked about.
-    Values that are skipped get no label. `blind` is recorded in the label. Raises `Stop` if the labeller quits.
+    ground truth, which are added to the label. If `asks_verdict` is False, the questions are only about extracted
+    values. Values that are skipped get no label. `blind` is recorded in the label. Raises `Stop` if the labeller quits.
     """
     answer = asked.answer
     right: bool | None = None
@@ -81,17 +81,18 @@ def ask_answer(
 
 
 def extraction_question(one: Extraction, longest: int = 300) -> str:
-    """Return the question about an extracted value, which is cut to `longest` characters."""
+    """Return the question about an extracted value. The value is cut to `longest` characters."""
     name, value = in_one_line(one.name), shorten(readable(one.value), longest)
     if one.kind == "trait":
         return f"Is {name} = {value} right?"
+    answer = "answer" if one.turn in (None, "all") else f"answer in turn {one.turn}"
     if one.value == "null":
-        return f"Does the answer give no value for {name}?"
-    return f"Does the answer say {name} = {value}?"
+        return f"Does the {answer} give no value for {name}?"
+    return f"Does the {answer} say {name} = {value}?"
 
 
 def _ask(ask: Callable[[str], str], question: str) -> str:
-    """Ask until the reply is valid. Returns it, or `s` for skip. Raises `Stop` if the labeller quits."""
+    """Ask until the reply is valid, and return the reply. Skipping returns `s`. Raises `Stop` if the labeller quits."""
     while True:
         reply = ask(f"{question} [y]es, [n]o, [u]nclear, [s]kip, [q]uit").strip().lower()
         if reply in (QUIT, "quit"):
@@ -103,7 +104,7 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
-    """Yield the lines that show an answer, with the verdicts of judges unless `blind` is set.
+    """Yield the lines that show an answer. They include the judges' verdicts unless `blind` is set.
 
     Only the first 20,000 characters of the answer are shown.
     """
@@ -119,7 +120,7 @@ def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, bli
 
 
 def verdict_lines(answer: Answer) -> Sequence[str]:
-    """Return one line per judge, with the verdict and the reason for it."""
+    """Return a line for each judge, with its verdict and the reason."""
     return [
         in_one_line(f"{judgement.outcome.value} ({judgement.judge}): {judgement.reason}")
         for judgement in answer.judgements.values()
@@ -131,9 +132,10 @@ def write_label_page(
 ) -> Path | None:
     """Write the page for labelling the answers in `asked`.
 
-    Returns the new name of an earlier page at `path`, or None. Verdicts are shown only with `show_verdict`. The page
-    saves a label file, and keeps drafts in the browser under the digest of the results. It asks for a name if
-    `labeller` is empty. Raises `ConfigError` if `path` is another kind of file or cannot be written.
+    An earlier page at `path` is renamed, and its new name is returned; otherwise, None is returned. Verdicts are only
+    shown if `show_verdict` is set. The page saves a label file, and keeps drafts in the browser under the digest of the
+    results. If `labeller` is empty, the page asks for a name. Raises `ConfigError` if `path` is another kind of file or
+    cannot be written.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {
@@ -156,12 +158,12 @@ def write_label_page(
 
 
 def saved_name(file: Path, labeller: str) -> str:
-    """Return the name of the label file that the page saves, as in `save` in label.js."""
+    """Return the name of the label file that the page saves. It must match `save` in label.js."""
     return f"{file.name.removesuffix(SUFFIX)}.labels-{_NO_NAME.sub('-', labeller)}.jsonl"
 
 
 def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
-    """Return an answer as a JSON-compatible dict for the page. Verdicts need `show_verdict`."""
+    """Return an answer as a JSON-compatible dict for the page. Verdicts are only included if `show_verdict` is set."""
     answer = asked.answer
     return {
         "item": answer.id,
@@ -185,5 +187,4 @@ def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
 
 
 def _read_asset(name: str) -> str:
-    """Return the text of a file in the `assets` folder."""
     return files("karenina_calibration").joinpath("assets", name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Corrected pass rates next to raw ones, in `karenina show` and `compare` and in reports."""
+"""Corrected pass rates alongside raw ones, in `karenina show` and `compare` and in reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RATE: Final = (Column("Corrected", "share"), Column("Low", "share"), Column("Hi
 
 @dataclass(frozen=True, slots=True)
 class RunLabels:
-    """The corrected rate of a model in a run with labels, or why there is none.
+    """A model's corrected rate in a run with labels, or the reason why there is none.
 
     `label` is the letter of the run. `run` is None if the labels cannot be used.
     """
@@ -47,9 +47,9 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of runs with a label file, or why there are none.
+    """Return the corrected rates of runs with a label file, or the reasons why there are none.
 
-    A run without a `model` gives one entry per model. Runs without labels, and models with only trait scores, have no
+    A run without a `model` has one entry per model. Runs without labels, and models with only trait scores, have no
     entry.
     """
     opened: dict[Path, LabelledRun | str] = {}
@@ -73,7 +73,7 @@ def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
 
 
 def _open(source: Path, labels: Path) -> LabelledRun | str:
-    """Return the labelled run, or why its labels cannot be used."""
+    """Return the labelled run, or a text with the reason why its labels cannot be used."""
     try:
         results = [result for run in read_runs([source]) for result in run.results]
         return LabelledRun(results, read_labels([labels]), place=labels, source=source)
@@ -82,20 +82,20 @@ def _open(source: Path, labels: Path) -> LabelledRun | str:
 
 
 def corrected_notes(runs: Sequence[NotedRun]) -> list[RunNote]:
-    """Return notes on the corrected rate of each run, and on the difference between each pair."""
+    """Return notes about the corrected rate of each run, and about the difference between each pair of runs."""
     return _notes(runs, find_labels(runs))
 
 
 def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[RunNote]:
-    """Return the notes on corrected rates, then those on their differences."""
+    """Return the notes about corrected rates, followed by those about differences."""
     several = len(run_labels) > 1 or len(runs) > 1
     return [*(_rate_note(label, several=several) for label in run_labels), *_difference_notes(runs, run_labels)]
 
 
 def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
-    """Write the note on a corrected rate, or on why there is none.
+    """Return the note about a corrected rate. If there is none, the note gives the reason.
 
-    If there are `several`, it names the model of a run without a letter.
+    If there are `several` notes and the run has no letter, the note names the model.
     """
     name = f"{NAME} {labels.label}".strip()
     of = f"{labels.model}: " if several and not labels.label and labels.model else ""
@@ -107,7 +107,7 @@ def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
 
 
 def _stale(labels: RunLabels) -> str:
-    """Write the note on labels for a different ground truth, or return "" if there are none."""
+    """Return the note about labels for a different ground truth, or an empty string if there are none."""
     if labels.run is None:
         return ""
     items = {item for item, _ in labels.run.labels.stale}
@@ -119,7 +119,7 @@ def _stale(labels: RunLabels) -> str:
 
 
 def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> Iterator[RunNote]:
-    """Yield a note for each pair of runs, if at least one of them has a corrected rate."""
+    """Yield a note for each pair of runs of which at least one has a corrected rate."""
     by_label = {label.label: label for label in run_labels if label.label and label.found is not None}
     for a, b in combinations([run.label for run in runs if run.label], 2):
         if a in by_label and b in by_label:
@@ -134,7 +134,7 @@ def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels])
 
 
 def _difference(a: RunLabels, b: RunLabels) -> RunNote:
-    """Write the note on the difference between two runs with corrected rates."""
+    """Return the note about the difference between two runs with corrected rates."""
     assert a.found is not None
     assert b.found is not None
     change = corrected_difference(a.found.rate, b.found.rate)
@@ -147,7 +147,7 @@ def _difference(a: RunLabels, b: RunLabels) -> RunNote:
 
 
 def corrected_section(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on corrected rates, or nothing if there are no labels."""
+    """Return the section about corrected rates. Returns nothing if there are no labels."""
     runs = [
         NotedRun(label, run.model, Path(run.source) if run.source is not None else None)
         for label, run in zip(page.labels, page.runs, strict=True)
@@ -193,7 +193,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _judge_rows(run_labels: Sequence[RunLabels]) -> list[list[Cell]]:
-    """Return a table row for each judge in each run. Labels that cannot be used are skipped."""
+    """Return a table row for each judge in each run. Runs whose labels cannot be used are skipped."""
     rows: list[list[Cell]] = []
     for label in run_labels:
         if label.run is None:

@@ -1,4 +1,4 @@
-"""Sheets for labelling in a spreadsheet program: CSV or Excel, with one row per question."""
+"""Sheets for labelling in a spreadsheet program: CSV or Excel, with one row per question to the labeller."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write the answers to label as a sheet: Excel if the suffix is `.xlsx`, and CSV otherwise.
+    """Write a sheet with the answers to label. It is an Excel file if the extension is `.xlsx`, and otherwise CSV.
 
-    The first row of an answer asks if it is right. Further rows ask about each extracted value. The column `why` says
-    why an answer is asked about again. Verdicts are not shown. Returns the new name of an earlier sheet at `path`, or
-    None. Raises `ConfigError` if `path` is another kind of file or cannot be written, and `LibraryMissing` if an Excel
-    file is written without openpyxl.
+    The first row of an answer asks whether the answer is right. Further rows ask about each extracted value. If an
+    answer is shown again, the column `why` gives the reason. Verdicts are not shown. An earlier sheet at `path` is
+    renamed, and its new name is returned; otherwise, None is returned. Raises `ConfigError` if `path` is another kind
+    of file or cannot be written, and `LibraryMissing` if openpyxl is needed for an Excel file but not installed.
     """
     rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -56,12 +56,12 @@ def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
 
 
 def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
-    """Return how many answers are too long for a cell of an Excel sheet. It is 0 for CSV."""
+    """Return the number of answers that are too long for a cell of an Excel sheet. For CSV, this is 0."""
     return sum(len(entry.answer.text) > _LONGEST_CELL for entry in asked) if path.suffix.lower() == EXCEL else 0
 
 
 def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
-    """Yield the rows for an answer: one about the answer, and one about each extracted value."""
+    """Yield the rows for an answer: one about the answer itself, and one about each extracted value."""
     answer = asked.answer
     shown = (answer.question, answer.text, truth_text(answer), asked.why, answer.truth_id)
     yield [answer.id, ANSWER, "", "", "", "", *shown]
@@ -70,7 +70,7 @@ def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Make a function that writes the rows as CSV. Text that could be a formula gets an apostrophe."""
+    """Return a function that writes the rows as CSV. Text that could be a formula is prefixed with an apostrophe."""
 
     def write(file: BinaryIO) -> None:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -83,10 +83,10 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Make a function that writes the rows as an Excel workbook.
+    """Return a function that writes the rows as an Excel workbook.
 
-    Text is cut to 32,000 characters, and control characters are replaced by U+FFFD. Raises `LibraryMissing` at once if
-    openpyxl is not installed.
+    Text is cut to 32,000 characters, and control characters are replaced by U+FFFD. If openpyxl is not installed,
+    raises `LibraryMissing` immediately.
     """
     try:
         from openpyxl import Workbook
@@ -118,14 +118,14 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 def read_sheet(
     path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
 ) -> tuple[list[Label], list[str]]:
-    """Read the labels in a sheet. Also returns the places of rows for answers not in the results.
+    """Read the labels in a sheet. Also returns the locations of rows for answers that are not in the results.
 
-    Rows without a name in the column `labeller` are by `labeller`, and all labels get the `time`. What the sheet leaves
-    out about an answer is taken from the `earlier` label by the same labeller.
+    Rows without a name in the column `labeller` belong to `labeller`, and all labels get the given `time`. If the sheet
+    lacks parts of a label, they are taken from the `earlier` label by the same labeller.
 
     Sheets from elsewhere need the column `right` (or `human_label`) and either `item` or `question_id`. If a question
-    has several answers, they also need `answering_model` and `replicate`. Rows without a label are left out. Raises
-    `ConfigError` if the sheet cannot be read, a column is missing, or a label is not yes, no or unclear.
+    has several answers, they also need `answering_model` and `replicate`. Rows without a label are skipped. Raises
+    `ConfigError` if the sheet cannot be read, if a column is missing, or if a label is not yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
@@ -153,7 +153,7 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Add those parts of an earlier label that the rows leave out."""
+    """Add the parts of an earlier label that are missing from the rows."""
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))
@@ -161,7 +161,7 @@ def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) 
 
 
 def _asked(row: Row) -> tuple[str, str]:
-    """Return what a row is about: the answer, or the kind and name of an extracted value.
+    """Return the subject of a row: the answer, or the kind and name of an extracted value.
 
     Rows without the column `asked` are about the answer.
     """
@@ -170,14 +170,14 @@ def _asked(row: Row) -> tuple[str, str]:
 
 
 def _said(row: Row) -> str:
-    """Return the label in a row as written, or ""."""
+    """Return the label in a row as it was written, or an empty string if there is none."""
     return next((row[name] for name in RIGHT if row.get(name, "").strip()), "")
 
 
 def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
-    """Find the answer that a row is about. Returns None if it is not in the results.
+    """Return the answer that a row is about, or None if it is not in the results.
 
-    Raises `ConfigError` if the row does not name an answer or if several match.
+    Raises `ConfigError` if the row does not identify an answer, or if several answers match.
     """
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
@@ -199,9 +199,9 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
-    """Make a label from the rows of one labeller about one answer.
+    """Make a label from one labeller's rows about one answer.
 
-    Raises `ConfigError`, naming the row, if one is malformed.
+    Raises `ConfigError` if a row is malformed. The message names the row.
     """
     right: bool | None = None
     extractions, notes = [], []
@@ -241,13 +241,13 @@ def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, R
 
 
 def _unprotected(text: str) -> str:
-    """Remove the apostrophe that keeps spreadsheet programs from reading text as a formula."""
+    """Remove the apostrophe that prevents spreadsheet programs from reading text as a formula."""
     plain = text.removeprefix("'")
     return plain if could_be_formula(plain) else text
 
 
 def _as_json(text: str) -> str:
-    """Convert what a person entered to JSON. Text that is not JSON becomes a JSON string."""
+    """Convert a value that a person entered to JSON. Text that is not JSON becomes a JSON string."""
     with suppress(ValueError):
         from_json(text)
         return text
@@ -255,7 +255,7 @@ def _as_json(text: str) -> str:
 
 
 def _parse_right(text: str, place: str) -> bool | None:
-    """Convert yes, no and unclear (or blank) to True, False and None. Raises `ConfigError` otherwise."""
+    """Convert yes, no and unclear (or blank) to True, False and None. Raises `ConfigError` for other text."""
     word = text.strip().lower()
     if word in _YES:
         return True
@@ -267,9 +267,9 @@ def _parse_right(text: str, place: str) -> bool | None:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield the place of each row, and its cells by lower-case column name.
+    """Yield the location of each row, and its cells by lower-case column name.
 
-    If columns have the same name, the first one counts. Raises `ConfigError` if the sheet cannot be read.
+    If several columns have the same name, the first one is used. Raises `ConfigError` if the sheet cannot be read.
     """
     try:
         with read_records(path, package="karenina-calibration") as records:

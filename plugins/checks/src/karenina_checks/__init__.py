@@ -9,7 +9,7 @@ from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stages of this distribution."""
+    """The stages that this distribution provides."""
 
     karenina_abstention_check = offer("karenina_checks.answer_checks:AbstentionCheck")
     karenina_sufficiency_check = offer("karenina_checks.answer_checks:SufficiencyCheck")

@@ -1,4 +1,4 @@
-"""The stages for slots 5 and 6, which detect answers that abstain or say too little."""
+"""The stages for slots 5 and 6, which detect answers that abstain or do not say enough."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from karenina_toolkit.stage_support import skip_if_failed
 
 
 class ChecksSettings(BaseModel):
-    """Settings of the checks performed before an answer is parsed."""
+    """The settings for the checks performed before an answer is parsed."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     abstention_enabled: bool = Field(
@@ -45,14 +45,14 @@ _FINDINGS: Final = (
     Keys.TRACE_VALIDATION_FAILED,
     Keys.ABSTENTION_DETECTED,
 )
-"""The findings after which `SufficiencyCheck` is skipped."""
+"""The artifacts whose findings cause `SufficiencyCheck` to be skipped."""
 
 
 class AbstentionCheck(JudgeCheck):
     """Detects answers that abstain. Their outcome is ABSTAINED, and they are not parsed.
 
-    Hedged, partial and approximate answers do not abstain. The judge is not asked about responses without text, which
-    do not abstain, and answers that the provider stopped, which do.
+    Hedged, partial and approximate answers do not count as abstaining. In two cases, the judge is not asked: responses
+    without text do not abstain, and answers that the provider stopped do.
     """
 
     name = "AbstentionCheck"
@@ -71,24 +71,24 @@ class AbstentionCheck(JudgeCheck):
     )
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `abstention_enabled` is true. This is possible in every evaluation mode."""
+        """Include the stage if `abstention_enabled` is true. The stage is available in every evaluation mode."""
         return config.section(ChecksSettings).abstention_enabled or Skip("abstention_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the check for answers that were cut off by the turn limit."""
+        """Skip the check for answers that the turn limit cut off."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Ask the judge if the answer abstains.
+        """Ask the judge whether the answer abstains.
 
-        The judge is not called if the provider stopped the answer or there is no text.
+        The judge is not called if the provider stopped the answer or if there is no text.
         """
         if context.find_artifact(Keys.RESPONSE_REFUSED):
             return STOPPED
         return await super().detect(context)
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question and the response. The judge needs the question to recognize an evasion."""
+        """Return the question and the response. The judge needs the question to recognize evasive answers."""
         return abstention_request(context.question.question, response)
 
     def veto_reason(self, detection: Detection) -> str:
@@ -99,11 +99,11 @@ class AbstentionCheck(JudgeCheck):
 
 
 class SufficiencyCheck(JudgeCheck):
-    """Detects answers that say too little to fill their template.
+    """Detects answers that do not say enough to fill their template.
 
     Their outcome is INSUFFICIENT, and they are not parsed. Note that `sufficiency_detected` is True if the answer *is*
-    sufficient. Responses without text are insufficient without asking the judge. The check is skipped for templates
-    that have no fields for a judge.
+    sufficient. Responses without text are insufficient, and the judge is not asked about them. The check is skipped for
+    templates that have no fields for a judge.
     """
 
     name = "SufficiencyCheck"
@@ -122,7 +122,7 @@ class SufficiencyCheck(JudgeCheck):
     )
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `sufficiency_enabled` is true. There is no such slot in the `rubric_only` mode."""
+        """Include the stage if `sufficiency_enabled` is true. Its slot does not exist in the `rubric_only` mode."""
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
@@ -139,10 +139,10 @@ class SufficiencyCheck(JudgeCheck):
         return not detected
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the question, the schema for the template's judge, and the response."""
+        """Return the question, the schema that the template's judge fills in, and the response."""
         schema = context.get_artifact(Keys.ANSWER_CLASS).judge_schema()
         return sufficiency_request(context.question.question, schema, response)
 
     def veto_reason(self, detection: Detection) -> str:
-        """Return the judge's reasoning."""
+        """Return a reason that contains the judge's reasoning."""
         return f"the answer is insufficient: {detection.reasoning or 'the judge gave no reason'}"

@@ -1,7 +1,7 @@
-"""The base class for checks that a judge answers with yes or no, and the prompts of the two checks.
+"""The base class for checks that a judge answers with yes or no, and the prompts for the two built-in checks.
 
-Use `JudgeCheck` to write checks of your own. A prompt consists of the judge's task, the schema of the reply, and the
-part about the item.
+Use `JudgeCheck` to write your own checks. A prompt consists of the judge's task, the schema of the reply, and the part
+about the item.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ SUFFICIENCY_DETECTION: Final = PromptTask(
 )
 
 ABSTAINED: Final = "abstained"
-"""The key of the verdict in `abstention_detection`. It is true if the response abstains."""
+"""The key of the verdict in `abstention_detection`, which is true if the response abstains."""
 SUFFICIENT: Final = "sufficient"
-"""The key of the verdict in `sufficiency_detection`. It is true if the response is sufficient."""
+"""The key of the verdict in `sufficiency_detection`, which is true if the response is sufficient."""
 
 
 def verdict_schema(verdict: str, meaning: str) -> dict[str, Any]:
-    """Build the JSON Schema of a judge's reply: the reasoning, then a boolean under the key `verdict`.
+    """Return the JSON Schema of a judge's reply: the reasoning, then a boolean under the key `verdict`.
 
     `meaning` explains the boolean to the judge.
     """
@@ -71,15 +71,15 @@ SUFFICIENCY_SCHEMA: Final = verdict_schema(SUFFICIENT, "true if every field can 
 
 
 def abstention_request(question: str, response: str) -> str:
-    """Build the item's part of the `abstention_detection` prompt: the question and the fenced response."""
+    """Return the item's part of the `abstention_detection` prompt: the question and the fenced response."""
     return f"Question: {question}\n\nResponse to judge:\n{fence(response, 'response')}"
 
 
 def sufficiency_request(question: str, schema: Mapping[str, Any], response: str) -> str:
-    """Build the item's part of the `sufficiency_detection` prompt.
+    """Return the item's part of the `sufficiency_detection` prompt.
 
-    It contains the question, the fenced response, and `schema`, the schema for the template's judge, which does not
-    contain the ground truth.
+    It contains the question, the fenced response, and `schema`. That is the schema that the template's judge fills in,
+    which does not contain the ground truth.
     """
     shown = json.dumps(schema, ensure_ascii=False)
     return (
@@ -91,16 +91,16 @@ def sufficiency_request(question: str, schema: Mapping[str, Any], response: str)
 class JudgeCheck(CheckStage):
     """A check of the raw response in a single call to the judge.
 
-    A subclass declares what every stage declares (with RAW_LLM_RESPONSE in `requires`), and:
+    A subclass declares what every stage declares, with RAW_LLM_RESPONSE in `requires`. In addition, it declares:
 
-    - `task`: the judge's instructions (list them in `prompts` too, so that they can be shown without a call);
-    - `schema`, `verdict`: the reply's JSON Schema, and the key of the boolean verdict in it; make the schema with
-      `karenina_checks.judge_check.verdict_schema`, so that the reasoning comes first;
-    - `request()`: the item's part of the prompt, with the response wrapped in `karenina_toolkit.fences.fence`;
+    - `task`: the judge's instructions. List them in `prompts` too, so that they can be shown without making a call.
+    - `schema`, `verdict`: the JSON Schema of the reply, and the key of the boolean verdict in the reply. Create the
+      schema with `karenina_checks.judge_check.verdict_schema`, so that the reasoning comes first.
+    - `request()`: the item's part of the prompt, with the response wrapped in `karenina_toolkit.fences.fence`.
     - `without_text`: the detection for a response without text, which is not sent to the judge.
 
     If the judge cannot be reached or gives no verdict in two attempts, a warning is logged, and the item continues as
-    if the check were off. Null is not a verdict.
+    if the check were disabled. Null is not a verdict.
     """
 
     task: ClassVar[PromptTask]
@@ -114,14 +114,14 @@ class JudgeCheck(CheckStage):
             cls.optional = frozenset(cls.optional) | {CONVERSATION}
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the part of the prompt about the item. Subclasses must define this."""
+        """Return the item's part of the prompt. Subclasses must define this method."""
         raise NotImplementedError(f"{type(self).__name__} must define request()")
 
     async def detect(self, context: VerificationContext) -> Detection:
         """Return the judge's verdict, or `without_text` if the response has no text.
 
         In a conversation, the response is the last answer. Raises `PortError` or `StructuredError` if the judge gives
-        no verdict. The check is then recorded as not performed.
+        no verdict. In that case, the check is recorded as not performed.
         """
         conversation = context.find_artifact(CONVERSATION)
         if conversation is not None:
@@ -133,7 +133,7 @@ class JudgeCheck(CheckStage):
         return result.value
 
     def _read(self, data: Mapping[str, Any]) -> Detection:
-        """Read the verdict from a judge's reply. Raises `InvalidReply` if it is neither true nor false."""
+        """Convert a judge's reply to a detection. Raises `InvalidReply` if the verdict is neither true nor false."""
         verdict = data[self.verdict]
         if not isinstance(verdict, bool):
             raise InvalidReply(f'the key "{self.verdict}" must be true or false')

@@ -1,7 +1,7 @@
 """The `karenina` command.
 
-Results go to standard output, and progress, warnings and errors to standard error. For exit codes, see
-`karenina_terminal.screen`.
+Results are written to standard output. Progress, warnings and errors are written to standard error. Exit codes are
+defined in `karenina_terminal.screen`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command with the arguments of this process and exit. After Ctrl-C, the exit code is always 130."""
+    """Run the command with the process's arguments and exit. After Ctrl-C, the exit code is always 130."""
     try:
         _run()
     except KeyboardInterrupt:
@@ -27,9 +27,10 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command, or print shell completions. Imports are local, so that Ctrl-C is handled first.
+    """Run the command, or print shell completions.
 
-    An unexpected exception prints a traceback and exits with 70. If output could not be written, see `exit_for`.
+    Imports are local so that Ctrl-C is handled before anything else. An unexpected exception prints a traceback and
+    exits with 70. If output cannot be written, the exit code is that of `exit_for`.
     """
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
@@ -85,13 +86,13 @@ def _end_at_once_on_interrupt() -> bool:
 def _raise_on_interrupt() -> None:
     """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up.
 
-    Where Python cannot raise it, as in a destructor, Ctrl-C ends the process at once.
+    Where the exception would be lost, as in a destructor, Ctrl-C ends the process at once.
     """
     import signal
     import sys
 
     def report(unraisable: sys.UnraisableHookArgs) -> None:
-        """End the process on a `KeyboardInterrupt` that Python cannot raise. Report other exceptions as usual."""
+        """End the process on a `KeyboardInterrupt` that would be lost. Report other exceptions as usual."""
         if unraisable.exc_type is KeyboardInterrupt:  # raised in a destructor or a callback, where it would be lost
             _end_at_once()
         usual(unraisable)
@@ -103,7 +104,7 @@ def _raise_on_interrupt() -> None:
 def _ignore_interrupt() -> None:
     """Ignore Ctrl-C at exit.
 
-    The interpreter is about to restore the system's handler, which would end the process with the wrong exit code.
+    The interpreter is about to restore the default handler, which would end the process with the wrong exit code.
     """
     import signal
 

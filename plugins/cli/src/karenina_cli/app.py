@@ -1,4 +1,4 @@
-"""The Typer application: global options, and the commands of this package and of plugins."""
+"""The Typer application: global options, built-in commands and plugin commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "plan": (
         "commands.plan_command:plan",
-        "Print the plan: the stages in order, what each waits for, and what is left out and why.",
+        "Print the plan: the stages in order, what each of them waits for, and which are skipped and why.",
     ),
     "prompts": (
         "commands.prompts_command:app",
@@ -87,28 +87,28 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Repair a damaged journal: keep what can be read.",
     ),
 }
-"""The built-in commands: module and object in this package, and the first line of the help."""
+"""The built-in commands, each with its module, its object in that module, and the first line of its help."""
 
 
 def build_app() -> typer.Typer:
-    """Return the Typer application from which `build_command` makes the command."""
+    """Return the Typer application that `build_command` uses."""
     return _build()[0]
 
 
 def build_command() -> Callable[..., object]:
-    """Return the command as a function that reads the arguments of the process.
+    """Return the command as a function that reads the process's arguments.
 
     Plugins that may add commands are loaded. SDKs, HTTP clients and the modules of built-in commands are imported only
-    when they are needed. If a plugin command cannot be built, all plugin commands are left out with a warning.
+    when they are needed. If a plugin command cannot be built, all plugin commands are skipped with a warning.
     """
     return _build()[1]
 
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
-    """Return the Typer application and its command, with the commands of plugins.
+    """Return the Typer application and its command, including plugin commands.
 
-    A plugin command with the name of a built-in one is left out with a warning. If a command cannot be built, all
-    plugin commands are left out.
+    A plugin command with the name of a built-in one is skipped with a warning. If a plugin command cannot be built, all
+    of them are skipped.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
@@ -144,21 +144,21 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
 
 
 def _name(command: CommandInfo) -> str | None:
-    """Return the name of a command. As in Typer, it defaults to that of the function."""
+    """Return the command's name. As in Typer, it defaults to the function's name."""
     if command.name is not None or command.callback is None:
         return command.name
     return command.callback.__name__.lower().replace("_", "-")
 
 
 _owners: Final[dict[str | None, str]] = {}
-"""The distribution and version of each plugin command."""
+"""The distribution and version that each plugin command comes from."""
 
 
 class _Commands(WholeSummaries):
-    """The group of commands. For an unknown command, it names plugins that could not be loaded."""
+    """The group of all commands. Errors about unknown commands name plugins that could not be loaded."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. Unexpected errors in a plugin command name the plugin."""
+        """Run the command. An unexpected error in a plugin command gets a note with the plugin's name."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -168,7 +168,7 @@ class _Commands(WholeSummaries):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name. Raises click's `UsageError` if it is unknown."""
+        """Return the command that the arguments name. Raises click's `UsageError` if there is no such command."""
         name = args[0] if args else ""
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
@@ -182,7 +182,10 @@ class _Commands(WholeSummaries):
 
 
 def _core_app() -> typer.Typer:
-    """Return the Typer application with the global options and built-in commands, without importing these."""
+    """Return the Typer application with the global options and built-in commands.
+
+    The commands' modules are not imported.
+    """
     app = typer.Typer(
         name="karenina",
         cls=_Commands,
@@ -199,7 +202,6 @@ def _core_app() -> typer.Typer:
 
 
 def _version(wanted: bool) -> None:
-    """Print the version and exit if `--version` is set."""
     if wanted:
         from karenina_core.catalog import __version__
 
@@ -225,7 +227,7 @@ def _global_options(
 
 
 class _CleanFormatter(logging.Formatter):
-    """A log formatter for terminals, which makes control characters visible."""
+    """A log formatter for terminals that makes control characters visible."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a log record, making control characters visible."""
@@ -237,8 +239,8 @@ class _CleanFormatter(logging.Formatter):
 def _log_to(screen: Screen, verbose: int) -> None:
     """Send Karenina's log to standard error only, with more detail for `verbose` 1 and 2.
 
-    Messages that commands also print as errors are dropped, and without `-v`, so are messages about single items, which
-    are in the results.
+    Messages that commands also print as errors are dropped. If `verbose` is 0, messages about single items are dropped
+    too, because the results contain them.
     """
     from rich.logging import RichHandler
 

@@ -1,4 +1,4 @@
-"""Garbage collection, which would take up a third of a short command's time."""
+"""Control garbage collection, which would take a third of a short command's time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gc
 from typing import Final
 
 _STARTUP_THRESHOLD: Final = 200_000
-"""The number of new objects until garbage is collected. Startup creates half as many, and no garbage."""
+"""The number of new objects before garbage is collected. Startup creates half as many, and no garbage."""
 _DEFAULT_THRESHOLD: Final = gc.get_threshold()
 
 
@@ -18,6 +18,6 @@ def collect_rarely() -> None:
 
 
 def collect_as_usual() -> None:
-    """Collect garbage as often as usual, but ignore all objects so far."""
+    """Collect garbage at the usual intervals, ignoring all existing objects."""
     gc.freeze()
     gc.set_threshold(*_DEFAULT_THRESHOLD)

@@ -21,7 +21,7 @@ logger = logging.getLogger("karenina")
 
 
 class Demo(Protocol):
-    """A demo: questions, and two local models that answer and judge them without an API key.
+    """A demo with questions and two local models, one to answer them and one to judge. It needs no API key.
 
     `answering` and `judge` are the names of the default models.
     """
@@ -30,22 +30,22 @@ class Demo(Protocol):
     judge: str
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download missing models, describing each with `note`. Raises `KareninaError` if this fails."""
+        """Download missing models, describing each with `note`. Raises `KareninaError` if a download fails."""
 
     def questions(self) -> AbstractContextManager[Path]:
         """Return a context manager that yields the path of the benchmark file."""
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
-        """Return the configuration for a run with these models."""
+        """Return the configuration for a run with the given models."""
 
     def recorded_config(self) -> Mapping[str, Any]:
-        """Return the configuration for running with recorded replies of the default models.
+        """Return the configuration for a run with recorded replies of the default models.
 
-        Raises `KareninaError` if there are none.
+        Raises `KareninaError` if there are no recorded replies.
         """
 
     def agreement(self, judge: str) -> str:
-        """Say how often this judge agreed with people. Empty if that is not known."""
+        """Return a sentence about how often the judge agreed with people, or an empty string if this is not known."""
 
 
 @hookspec
@@ -71,7 +71,10 @@ def karenina_demos() -> Sequence[Demo]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn about commands of stages and adapters. They do not work, because neither is loaded at startup."""
+    """Warn about commands added by stages and adapters.
+
+    These commands do not work, because stages and adapters are not loaded at startup.
+    """
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for implementation in plugins.implementations(karenina_commands):
         if implementation.distribution not in others:

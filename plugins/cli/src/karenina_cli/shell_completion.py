@@ -1,7 +1,7 @@
-"""Shell completion, called by the completion script of the shell.
+"""Shell completion, called by the shell's completion script.
 
-The scripts come from Typer (`karenina --show-completion`). They call the command with the command line in environment
-variables, and it prints one completion per line. After an error, nothing is printed.
+The scripts come from Typer (`karenina --show-completion`). They call `karenina` with the command line in environment
+variables, and `karenina` prints one completion per line. After an error, nothing is printed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 VARIABLE: Final = "_KARENINA_COMPLETE"
 _BREAKS: Final = (":", "=", "@")
-"""The characters of bash's `COMP_WORDBREAKS` that occur in models and settings."""
+"""The characters in bash's `COMP_WORDBREAKS` that occur in models and settings."""
 
 
 def is_completing() -> bool:
@@ -26,7 +26,7 @@ def is_completing() -> bool:
 def complete(build: Callable[[], Callable[..., object]]) -> None:
     """Print the completions for the command line in the environment. `build` returns the command.
 
-    Prints nothing if this fails.
+    Nothing is printed if an error occurs.
     """
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()
@@ -43,8 +43,8 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 def _join_divided_words() -> str:
     """Join the words in the environment that bash has split at `:`, `=` and `@`.
 
-    Returns the start of the current word, which bash keeps. It only replaces the text after the last of these
-    characters, so completions are printed without that part.
+    Returns the start of the current word. Bash keeps this part and replaces only the text after the last of these
+    characters, so completions are printed without it.
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     current = int(os.environ.get("COMP_CWORD", "0"))

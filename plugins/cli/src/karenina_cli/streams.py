@@ -1,4 +1,4 @@
-"""The standard streams of the command, which may be closed or fail."""
+"""The command's standard streams, which may be closed or fail."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BROKEN_PIPE = 141
 
 
 class _Output(io.FileIO):
-    """The standard output, which records any failed write."""
+    """Standard output that records a failed write."""
 
     failure: OSError | None = None
 
     def write(self, data: Buffer, /) -> int:
-        """Write the data. An `OSError` is stored in `failure` and raised."""
+        """Write data. An `OSError` is stored in `failure` and raised."""
         try:
             return super().write(data)
         except OSError as error:
@@ -29,10 +29,10 @@ class _Output(io.FileIO):
 
 
 class _ErrorOutput(io.FileIO):
-    """Standard error. Text that cannot be written is dropped, since there is nowhere else to report it."""
+    """Standard error. Text that cannot be written is dropped, because there is nowhere else to report it."""
 
     def write(self, data: Buffer, /) -> int:
-        """Write the data, or drop it if that fails. Only `BrokenPipeError` is raised."""
+        """Write data, or drop it if writing fails. Only `BrokenPipeError` is raised."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -48,8 +48,8 @@ def prepare_streams() -> None:
     """Make the three standard streams usable, even if some are closed.
 
     Otherwise, the next file to be opened, such as the journal, would get the descriptor of a closed stream, and output
-    would be written there. If standard output or standard error is not a terminal, failed writes are handled.
-    Characters that the encoding of a stream lacks are written as escapes.
+    would be written to it. If standard output or standard error is not a terminal, failed writes are handled.
+    Characters that a stream's encoding lacks are written as escapes.
     """
     global _output
     for number in range(3):
@@ -68,12 +68,12 @@ def prepare_streams() -> None:
 
 
 def output_failure() -> OSError | None:
-    """Return the error from writing to standard output, if there was one."""
+    """Return the error from writing to standard output, or None if there was none."""
     return None if _output is None else _output.failure
 
 
 def flush_output() -> None:
-    """Flush standard output. If that fails, exit as in `exit_for`."""
+    """Flush standard output, and exit with `exit_for` if this fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -81,7 +81,10 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because standard output cannot be written: with 141 for a broken pipe, otherwise with a message and 70."""
+    """Exit because standard output cannot be written.
+
+    The exit code is 141 for a broken pipe. Any other error prints a message and exits with 70.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit
     if isinstance(error, BrokenPipeError):

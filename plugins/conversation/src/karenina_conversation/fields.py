@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -12,6 +14,7 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     PlainValidator,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -33,7 +36,12 @@ def _read_primitive(value: object) -> Primitive:
     return primitive
 
 
-Said = Annotated[Primitive, PlainValidator(_read_primitive), PlainSerializer(lambda value: value.to_json())]
+Said = Annotated[
+    Primitive,
+    PlainValidator(_read_primitive),
+    PlainSerializer(lambda value: value.to_json()),
+    WithJsonSchema({"type": "object", "required": ["type"]}),
+]
 
 
 class Condition(StrictSettings):
@@ -54,12 +62,22 @@ class Condition(StrictSettings):
         return self
 
 
+def _refuse_blank(text: str) -> str:
+    """Return the text. Raises `ValueError` if it is empty or blank."""
+    if not text.strip():
+        raise ValueError("it must not be blank")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_refuse_blank)]
+
+
 class Entry(StrictSettings):
     """An entry of a script: a message (`say`), with an optional condition and id, or a way out (`end`)."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
-    say: str | None = Field(default=None, min_length=1, description="What the user says.")
+    say: Words | None = Field(default=None, description="What the user says.")
     when: Condition | None = Field(default=None, description="Say it only if this holds.")
     id: str | None = Field(default=None, description="A name for the turn, for `turn`.")
     end: Condition | None = Field(default=None, description="End the conversation here if this holds.")
@@ -81,7 +99,8 @@ def _read_entry(value: object) -> object:
     return {"say": value} if isinstance(value, str) else value
 
 
-Says = Annotated[Entry, BeforeValidator(_read_entry)]
+Says = Annotated[Entry, BeforeValidator(_read_entry, json_schema_input_type=Entry | str)]
+Turns = Annotated[tuple[Says, ...], BeforeValidator(script_entries, json_schema_input_type=tuple[Says, ...] | str)]
 
 
 class UserBrief(StrictSettings):
@@ -89,11 +108,14 @@ class UserBrief(StrictSettings):
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
-    brief: str = Field(min_length=1, description="Who the user is, and how the user behaves.")
+    brief: Words = Field(description="Who the user is, and how the user behaves.")
     knows: dict[str, JsonValue] = Field(default={}, description="What the user knows, by name.")
-    goal: str | None = Field(default=None, min_length=1, description="What the user wants to reach.")
+    goal: Words | None = Field(default=None, description="What the user wants to reach.")
     max_turns: int = Field(
-        default=10, ge=1, description="The most messages of the user, including the question, before it is stopped."
+        default=10,
+        ge=1,
+        strict=True,
+        description="The most messages of the user, including the question, before it is stopped.",
     )
     at_limit: Literal["judge", "fail"] = Field(
         default="judge",
@@ -107,7 +129,7 @@ class QuestionFields(BaseModel):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
-    turns: Annotated[tuple[Says, ...], BeforeValidator(script_entries)] = Field(
+    turns: Turns = Field(
         default=(),
         description="What the user says after the first answer: a list of messages (say) and ways out (end).",
     )
@@ -128,15 +150,30 @@ class QuestionFields(BaseModel):
         return self
 
 
+Number = Annotated[int, Field(ge=1)]
+
+
 class OnlyTurn(StrictSettings):
     """A turn that is judged without the turns before it."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
-    only: int | str = Field(description="The number or id of a turn, or last.")
+    only: Number | str = Field(description="The number or id of a turn, or last.")
 
 
-TurnName = int | str | OnlyTurn
+def _read_turn(value: object) -> object:
+    """Return the number, id or `OnlyTurn` that a field or trait names. Raises `ValueError` for any other value."""
+    only = isinstance(value, Mapping) and [*value] == ["only"]
+    turn = value["only"] if isinstance(value, Mapping) and only else value
+    is_number = isinstance(turn, int) and not isinstance(turn, bool) and turn >= 1
+    if not is_number and not (isinstance(turn, str) and turn.strip()):
+        raise ValueError("write the number of a turn (1 is the question), its id, last or all, or {only: 2}")
+    if only and turn == "all":
+        raise ValueError("`only` shows one turn; for the whole conversation, write turn: all")
+    return OnlyTurn.model_validate({"only": turn}) if only else turn
+
+
+TurnName = Annotated[int | str | OnlyTurn, PlainValidator(_read_turn, json_schema_input_type=Number | str | OnlyTurn)]
 
 
 class TurnFields(BaseModel):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stages of deep judgment, its evaluator for LLM traits, and a search tool."""
+    """The deep judgment stages, the evaluator for LLM traits, and a search tool."""
 
     karenina_parse_template = offer("karenina_deep_judgment.parse_template:DeepJudgmentParseTemplate")
     karenina_deep_judgment_auto_fail = offer("karenina_deep_judgment.auto_fail:DeepJudgmentAutoFail")
@@ -34,7 +34,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_search_tools() -> Sequence[SearchTool]:
-        """Return the search tool `tavily`."""
+        """Return the search tool called `tavily`."""
         from karenina_deep_judgment.search_tools import TavilySearch
 
         return [TavilySearch()]

@@ -1,4 +1,4 @@
-"""The stages for slots 10 and 12, which fail values and scores without supporting excerpts."""
+"""The stages for slots 10 and 12, which fail values and scores that no excerpt supports."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ logger = logging.getLogger("karenina")
 
 
 class DeepJudgmentAutoFail(AutoFailStage):
-    """Fails an answer if there are no excerpts for an attribute, unless the model abstained.
+    """Fails an answer if an attribute has no excerpts, unless the model abstained.
 
-    This comes after the embedding check, which could otherwise undo the failure.
+    This stage runs after the embedding check, which could otherwise undo the failure.
     """
 
     name = "DeepJudgmentAutoFail"
@@ -40,14 +40,14 @@ class DeepJudgmentAutoFail(AutoFailStage):
     settings = DeepJudgmentSettings
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of templates is on."""
+        """Include the stage if deep judgment of templates is enabled."""
         return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if an attribute lacks excerpts.
+        """Return the reason for skipping the stage, or None if it should run.
 
-        The stage is skipped if deep judgment was not performed or used no excerpts, if every attribute has excerpts, if
-        the fields are undecided, or if the model abstained.
+        The stage is skipped if deep judgment was not performed or requested no excerpts, if every attribute has
+        excerpts, if the fields are undecided, or if the model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
@@ -60,7 +60,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Name the attributes without excerpts and the number of retries."""
+        """Return a reason that names the attributes without excerpts and the number of retries."""
         missing = context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) or []
         retries = context.find_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) or 0
         return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
@@ -72,7 +72,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
 
 
 def _fields_are_undecided(context: VerificationContext) -> bool:
-    """Check if the fields were compared, but without a decision."""
+    """Return whether the fields were compared without reaching a decision."""
     try:
         return context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is None
     except MissingArtifact:  # nothing was compared
@@ -80,7 +80,7 @@ def _fields_are_undecided(context: VerificationContext) -> bool:
 
 
 class DeepJudgmentRubricAutoFail(AutoFailStage):
-    """Fails an answer if there are no excerpts for a rubric trait, unless the model abstained."""
+    """Fails an answer if a rubric trait has no excerpts, unless the model abstained."""
 
     name = "DeepJudgmentRubricAutoFail"
     optional = frozenset(
@@ -96,9 +96,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     prompts = TRAIT_PROMPTS
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of rubrics is on.
+        """Include the stage if deep judgment of rubrics is enabled.
 
-        Raises `ConfigError` if the search tool is unknown, or if the settings of a trait are invalid or not supported.
+        Raises `ConfigError` if the search tool is unknown, or if a trait's settings are invalid or not supported.
         """
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
@@ -110,9 +110,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return a need for the search tool if traits use it but it is unavailable.
+        """If a trait uses the search tool but the tool is not available, return it as a need.
 
-        Logs a warning for traits and questions in `deep_judgment_rubric_config` that are not in this run.
+        Logs a warning about traits and questions in `deep_judgment_rubric_config` that are not in this run.
         """
         _warn_about_unknown_names(config, questions)
         if any(needs_search(config, question) for question in questions):
@@ -120,9 +120,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if a trait lacks excerpts.
+        """Return the reason for skipping the stage, or None if it should run.
 
-        The stage is skipped if there was no deep judgment, if all scored traits have excerpts, or if the model
+        The stage is skipped if deep judgment was not performed, if all scored traits have excerpts, or if the model
         abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
@@ -132,7 +132,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Name the traits without excerpts, each with its number of retries."""
+        """Return a reason that names the traits without excerpts, each with its number of retries."""
         metadata = context.find_artifact(Keys.TRAIT_METADATA) or {}
         missing = [
             f"{name} (retries: {metadata.get(name, {}).get('excerpt_retry_count', 0)})"
@@ -142,7 +142,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
 
 def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Explain why no score lacks excerpts. Either all have some, or some traits were not scored."""
+    """Explain why no score lacks excerpts. Either all traits have excerpts, or some could not be scored."""
     unscored = [
         name for name, facts in (metadata or {}).items() if SCORED not in facts.get("stages_completed", (SCORED,))
     ]

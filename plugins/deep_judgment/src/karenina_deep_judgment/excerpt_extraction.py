@@ -1,4 +1,4 @@
-"""Excerpt extraction: the judge quotes the response, and quotations that are not in it are retried."""
+"""Excerpt extraction: the judge quotes the response, and quotations that the response does not contain are retried."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class ExtractedExcerpts:
     """The excerpts for each item.
 
     `found` has an entry for every item, which may be empty. The `text` of an excerpt is the passage from `start` to
-    `end` in the text shown to the judge; `quoted` is what the judge wrote. The other keys are `confidence`,
-    `similarity_score` and `match`. `rejected` contains the quotations that were not found, with the keys `text` and
-    `problem`. `calls` is the number of model calls, and `retries` the number of requests that were repeated because
-    quotations were rejected.
+    `end` in the text that the judge saw, and `quoted` is the quotation that the judge wrote. The other keys are
+    `confidence`, `similarity_score` and `match`. `rejected` contains the quotations that were not found, with the keys
+    `text` and `problem`. `calls` is the number of model calls. `retries` is the number of requests that were repeated
+    because quotations had been rejected.
     """
 
     found: dict[str, list[dict[str, Any]]]
@@ -37,17 +37,17 @@ class ExtractedExcerpts:
 
     @property
     def missing(self) -> list[str]:
-        """The names of the items without excerpts."""
+        """The names of the items that have no excerpts."""
         return [name for name, excerpts in self.found.items() if not excerpts]
 
 
 async def extract_excerpts(
     context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
 ) -> ExtractedExcerpts:
-    """Ask the judge for excerpts from `text` about each item in `items`, which maps names to descriptions.
+    """Ask the judge for excerpts from `text` about each item. `items` maps names to descriptions.
 
-    An item is retried, up to `limits.retries` times, if none of its quotations is in the text. An empty list is a valid
-    reply and is not retried. Raises `StructuredError` or `PortError` if the judge fails.
+    If none of an item's quotations is in the text, the item is retried, up to `limits.retries` times. An empty list is
+    a valid reply and is not retried. Raises `StructuredError` or `PortError` if the judge fails.
     """
     quoted = ExtractedExcerpts({name: [] for name in items})
     searched = SearchableText(text, exact_facts=limits.exact_facts)
@@ -77,9 +77,9 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add the quotations about one item to `quoted`, as found or rejected.
+    """Add the quotations for an item to `quoted`, as found or rejected.
 
-    Returns the problems with those rejected. Repeated quotations and those beyond the limit are dropped.
+    Returns the problems with the rejected ones. Repeated quotations, and those that exceed the limit, are ignored.
     """
     accepted, problems = quoted.found[name], []
     for quotation in quotations:
@@ -109,7 +109,7 @@ def _sort_quotes(
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
     """Explain to the judge why a quotation was rejected.
 
-    Includes the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
+    The explanation quotes the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
@@ -123,9 +123,9 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    """Build the JSON Schema for the excerpts of all items.
+    """Return the JSON Schema for the excerpts of all items.
 
-    It allows far more excerpts than `most`, so that replies are rarely invalid.
+    It allows far more excerpts than `most`, so that few replies are invalid.
     """
     excerpt = object_schema(
         {

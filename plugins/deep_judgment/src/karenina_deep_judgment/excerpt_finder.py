@@ -1,4 +1,4 @@
-"""Find the excerpts of a judge in the text, verbatim or with small changes.
+"""Finding a judge's excerpts in the text, verbatim or with small changes.
 
 The text and the excerpt are folded first (see `karenina_toolkit.folding`), because judges often replace hyphens,
 quotation marks and spaces with similar characters. Positions always refer to the original text.
@@ -45,7 +45,7 @@ _FACT: Final = lazy_pattern(
 
 
 def extract_facts(text: str) -> list[str]:
-    """Return the signed numbers and negations in a text, in order. "doesn't" counts as "not"."""
+    """Return the signed numbers and the negations in a text, in order. "doesn't" counts as "not"."""
     return ["not" if match["short"] else match[0].replace("\u2212", "-") for match in _FACT.finditer(text.casefold())]
 
 
@@ -53,30 +53,33 @@ MatchKind = Literal["exact", "spacing", "changed"]
 MissKind = Literal["empty", "altered", "reordered", "invented"]
 
 SHORTEST_CHANGED: Final = 16
-"""Shorter excerpts must be exact, because a single change makes another word ("BRCA1", "BRCA2")."""
+"""The minimum length of an excerpt that may differ from the text. In a shorter one, a change makes another word.
+
+For example, "BRCA1" and "BRCA2" differ in only one character.
+"""
 LONGEST_CHANGED: Final = 2000
-"""Longer excerpts must be exact, because a fuzzy search would take too long."""
+"""The maximum length of an excerpt that may differ from the text. A fuzzy search for longer ones would be too slow."""
 
 _WORD: Final = lazy_pattern(r"\w+")
 _TOKEN: Final = lazy_pattern(r"\S+")
 _BLANKS: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""All white space characters except the space."""
+"""All whitespace characters except the space."""
 _QUOTES: Final = ('"', "'", "`")
 _WIDE_GAPS: Final = ("   ", "\t\t", "\n\n\n", "\n  ")
-"""Wide gaps of white space, which can prevent the alignment from finding a passage."""
+"""Wide gaps of whitespace, which can prevent the alignment from finding a passage."""
 _AROUND: Final = 50
 _SAME_WORDS: Final = 0.75
-"""The lowest share of common words for a passage to count as the source of an excerpt."""
+"""The minimum share of common words for a passage to count as the source of an excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """The position of an excerpt: `text[start:end]`.
 
-    `kind` is "exact", "spacing" if the only differences are in whitespace, case or characters that look the same, or
-    "changed" if there are other differences. `similarity` is between 0 and 1, and is 1.0 for "exact" and "spacing".
+    `kind` is "exact", "spacing" if the only differences are in whitespace, case or similar-looking characters, or
+    "changed" if there are other differences. `similarity` is between 0 and 1. It is 1.0 for "exact" and "spacing".
     """
 
     start: int
@@ -91,7 +94,7 @@ class Miss:
 
     `kind` is "empty" if the excerpt has no words, "altered" if its numbers or negations differ from the text,
     "reordered" if its words are in a different order, and "invented" otherwise. `closest` is the most similar passage,
-    or None if there is none with a word in common.
+    or None if no passage has a word in common with the excerpt.
     """
 
     kind: MissKind
@@ -100,15 +103,15 @@ class Miss:
 
 
 def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
-    """Find `excerpt` in `text`. Returns None if it is not there. See `SearchableText.find`."""
+    """Find `excerpt` in `text`, or return None. See `SearchableText.find`."""
     return SearchableText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 
 class SearchableText:
-    """A text to search for several excerpts. It is prepared only once.
+    """A text that can be searched for several excerpts. It is only prepared once.
 
-    With `exact_facts`, numbers and negations must be the same in the excerpt and in the text. Two sentences that differ
-    in a single digit would otherwise look almost identical.
+    With `exact_facts`, numbers and negations must be the same in the excerpt and in the text. Otherwise, two sentences
+    that differ in a single digit would look almost identical.
     """
 
     def __init__(self, text: str, *, exact_facts: bool = True) -> None:
@@ -118,13 +121,13 @@ class SearchableText:
         self.exact_facts = exact_facts
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
-        """Find an excerpt in the original text. Returns None if it is not there.
+        """Find an excerpt in the original text, or return None.
 
         Whitespace and quotation marks around the excerpt are ignored, and only whole words match: "8" does not match
         "1985". An excerpt with changes matches if its similarity is at least `threshold` and its words are in the same
         order as in the text, because "A inhibits B" does not quote "B inhibits A". The similarity is twice the number
         of characters in common, in the same order, divided by the total number of characters in both. Case and the
-        width of whitespace do not matter.
+        amount of whitespace are ignored.
         """
         match = self._find(fold(excerpt).strip(), threshold)
         if match is None or self._folded is self.text:
@@ -134,7 +137,7 @@ class SearchableText:
         return Match(start, end, match.similarity, "spacing" if match.kind == "exact" and not is_copy else match.kind)
 
     def _find(self, excerpt: str, threshold: float) -> Match | None:
-        """Find a folded excerpt in the folded text, or return None. Exact matches come first."""
+        """Find a folded excerpt in the folded text, or return None. Exact matches take precedence."""
         bare = _without_quotes(excerpt)
         match = self._find_exact(excerpt) or (self._find_exact(bare) if bare != excerpt else None)
         if match is not None or not bare:
@@ -147,7 +150,7 @@ class SearchableText:
         return self._find_normalized(excerpt, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
-        """Explain why `find` did not find an excerpt with this threshold."""
+        """Explain why `find` did not find an excerpt with the given threshold."""
         quote = _without_quotes(fold(excerpt).strip())
         words = _split_words(quote)
         if not words:
@@ -167,7 +170,7 @@ class SearchableText:
     # ---- exact
 
     def _find_exact(self, excerpt: str) -> Match | None:
-        """Find the first exact match in the folded text that does not cut a word, or return None."""
+        """Find the first exact match in the folded text that does not split a word, or return None."""
         at = _find_words(excerpt, self._folded)
         return Match(at, at + len(excerpt), 1.0, "exact") if at >= 0 else None
 
@@ -177,9 +180,9 @@ class SearchableText:
         return _normalize_spaces(self._folded)
 
     def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
-        """Search the text with normalized whitespace. Returns a position in the folded text, or None.
+        """Find an excerpt in the text with normalized whitespace. Return its position in the folded text, or None.
 
-        Folding the case of a long text is slow, so that is done only if the alignment, which tolerates some differences
+        Folding the case of a long text is slow, so that is only done if the alignment, which tolerates some differences
         in case, finds nothing.
         """
         for cased in (excerpt, excerpt.upper(), excerpt.lower()):
@@ -198,13 +201,13 @@ class SearchableText:
         )
 
     def _find_ignoring_case(self, excerpt: str) -> Match | None:
-        """Find an excerpt, ignoring case and the width of whitespace, or return None."""
+        """Find an excerpt, ignoring case and the amount of whitespace, or return None."""
         folded, text = _ignore_case(excerpt), _ignore_case(self._folded)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
     def _original_span(self, evened: str, start: int, end: int) -> tuple[int, int]:
-        """Convert a span of the normalized text `evened` to the folded text, by counting words."""
+        """Convert a span of the normalized text `evened` to a span of the folded text, by counting words."""
         first = evened.count(" ", 0, start)
         last = first + evened.count(" ", start, end)
         tokens = islice(_TOKEN.finditer(self._folded), first, last + 1)
@@ -219,7 +222,7 @@ class SearchableText:
     def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
         """Return the match at or near a span, or None if it differs too much.
 
-        It differs too much if the similarity is below the threshold or if the words are in another order.
+        It differs too much if its similarity is below the threshold or if its words are in a different order.
         """
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)
@@ -231,7 +234,7 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(excerpt, match) else None
 
     def _best_match_near(self, excerpt: str, start: int, end: int) -> Match:
-        """Return the match at a span, adjusted to whole words if that makes it more similar."""
+        """Return the match at a span, adjusted to whole words if that increases the similarity."""
         folded = _ignore_case(excerpt)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:
@@ -245,9 +248,9 @@ class SearchableText:
         return best
 
     def _match_with_same_facts(self, excerpt: str, match: Match) -> Match:
-        """Return `match`, or a similar passage nearby with the same numbers and negations as the excerpt.
+        """Return `match`, or a similar passage nearby that has the same numbers and negations as the excerpt.
 
-        If there is none, the match returned has a similarity of -1. Passages nearby are tried because an alignment can
+        If there is none, the similarity of the returned match is -1. Nearby passages are tried because an alignment can
         be off by a word at either end.
         """
         facts, folded = extract_facts(excerpt), _ignore_case(excerpt)
@@ -265,13 +268,13 @@ class SearchableText:
         return best
 
     def _word_bounds_near(self, at: int) -> list[int]:
-        """Return the starts and ends of words near a position, and the position itself."""
+        """Return the starts and ends of words near the position `at`, and `at` itself."""
         around = max(0, at - _AROUND)
         words = _WORD.finditer(self._folded, around, min(len(self._folded), at + _AROUND))
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, excerpt: str, match: Match) -> bool:
-        """Check if the excerpt's words are in the same order in and around the passage.
+        """Return whether the excerpt's words are in the same order in and around the passage.
 
         In excerpts of 40 words or more, one word may be misplaced.
         """
@@ -288,9 +291,9 @@ class SearchableText:
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """Find the `len(words)` consecutive words of the text that share the most words with the excerpt.
+        """Return the `len(words)` consecutive words of the text that share the most words with the excerpt.
 
-        Returns None if no word is shared.
+        Returns None if there are no words in common.
         """
         tokens = list(_WORD.finditer(self._folded))
         counts, held = Counter(words), Counter[str]()
@@ -309,14 +312,14 @@ class SearchableText:
 
 
 def _reordering_threshold(count: int) -> int:
-    """Return how many misplaced words make an excerpt of `count` words count as reordered."""
+    """Return the number of misplaced words from which an excerpt of `count` words counts as reordered."""
     return 1 if count < 40 else 2
 
 
 def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """Find the span of the text that is most similar to the excerpt.
+    """Return the span of the text that is most similar to the excerpt.
 
-    Returns None if no span reaches the threshold, and the whole text if the excerpt is longer.
+    Returns None if no span reaches the threshold. If the excerpt is longer than the text, the span is the whole text.
     """
     from rapidfuzz import fuzz
 
@@ -328,14 +331,14 @@ def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
 
 
 def _similarity(one: str, other: str) -> float:
-    """Compute the similarity of two strings, from 0 to 1, from the characters they share in the same order."""
+    """Return the similarity of two strings (0 to 1), based on the characters that they share in the same order."""
     from rapidfuzz import fuzz
 
     return fuzz.ratio(one, other) / 100
 
 
 def _find_words(excerpt: str, text: str) -> int:
-    """Find the first place where `excerpt` occurs in `text` without cutting a word or number, or return -1."""
+    """Return the first index at which `text` contains `excerpt` without splitting a word or number, or -1."""
     if not excerpt:
         return -1
     at = text.find(excerpt)
@@ -348,20 +351,20 @@ def _find_words(excerpt: str, text: str) -> int:
 
 
 def _splits_word(text: str, at: int) -> bool:
-    """Check if `at` is inside a word or number.
+    """Return whether the index `at` is inside a word or number.
 
-    This is never so in scripts without case, such as Chinese, because many of them have no spaces between words.
+    In scripts without case, such as Chinese, it never is, because many of them have no spaces between words.
     """
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
 
 def _spaced_script(character: str) -> bool:
-    """Check if a character is a digit or has a case. Scripts without case often have no spaces."""
+    """Return whether a character is a digit or has a case. Scripts without case often have no spaces."""
     return character.isdigit() or character.lower() != character.upper()
 
 
 def _word_bounds(text: str, at: int) -> tuple[int, int]:
-    """Return the start and end of the word at `at`, or `at` twice if there is none."""
+    """Return the start and end of the word at the index `at`. If there is no word, both are `at`."""
     start = end = at
     while start > 0 and _spaced_script(text[start - 1]):
         start -= 1
@@ -371,14 +374,14 @@ def _word_bounds(text: str, at: int) -> tuple[int, int]:
 
 
 def _last_word(text: str, start: int, end: int) -> int:
-    """Return the end of the last word in a span, or `start` if it has none."""
+    """Return the end of the last word in a span, or `start` if there is no word."""
     while end > start and not text[end - 1].isalnum():
         end -= 1
     return end
 
 
 def _without_quotes(excerpt: str) -> str:
-    """Remove the quotation marks around an excerpt, if both are the same."""
+    """Remove the quotation marks around an excerpt if both are the same."""
     if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
         return excerpt[1:-1].strip()
     return excerpt
@@ -387,7 +390,7 @@ def _without_quotes(excerpt: str) -> str:
 def _normalize_spaces(text: str) -> str:
     """Replace all whitespace between words with a single space.
 
-    This does not split the text, because thousands of small strings would cost more than the search.
+    The text is not split, because thousands of small strings would cost more than the search.
     """
     for blank in _BLANKS:
         if blank in text:

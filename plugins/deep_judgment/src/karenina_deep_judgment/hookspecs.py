@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_search_tools() -> Sequence[SearchTool]:
-    """Return search tools, which check the claims in an answer. Configurations select them by name."""
+    """Return search tools, which are used to check the claims in an answer. Configurations select them by name."""

@@ -1,4 +1,4 @@
-"""The stage for slot 7, which extracts excerpts, then reasoning, then the filled template."""
+"""The stage for slot 7, which requests excerpts, then reasoning, then the filled template."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known about an item so far. It is recorded even if a later step fails."""
+    """The data collected about an item so far. It is recorded even if a later step fails."""
 
     excerpts: dict[str, list[dict[str, Any]]] | None = None
     missing: list[str] | None = None
@@ -51,12 +51,12 @@ class DeepJudgmentParseTemplate(ParsingStage):
     """Fills templates in several calls to the judge.
 
     The judge first quotes excerpts for each attribute, then reasons about the attributes, and finally fills the
-    template. It can also assess the hallucination risk of the excerpts. Excerpts are checked against the text shown to
-    the judge, and attributes without any are listed in `attributes_without_excerpts`.
+    template. It can also assess the hallucination risk of the excerpts. Excerpts are checked against the text that the
+    judge saw. Attributes without any are listed in `attributes_without_excerpts`.
 
-    No excerpt can support a value that means "not mentioned". For templates with such values, leave deep judgment off
-    or use the mode `reasoning_only`, which needs no excerpts. Fields for reasons (`reasoning`, `..._explanation`) need
-    no excerpts either. Deep judgment is not performed if the template needs no judge.
+    No excerpt can support a value that means "not mentioned". For templates with such values, disable deep judgment, or
+    use the mode `reasoning_only`, which needs no excerpts. Fields for reasons (`reasoning`, `..._explanation`) need no
+    excerpts either. Deep judgment is not performed if the template needs no judge.
     """
 
     name = "DeepJudgmentParseTemplate"
@@ -79,7 +79,10 @@ class DeepJudgmentParseTemplate(ParsingStage):
     precedence = 10
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of templates is on. Raises `ConfigError` if the search tool is unknown."""
+        """Include the stage if deep judgment of templates is enabled.
+
+        Raises `ConfigError` if the search tool is unknown.
+        """
         if settings_of(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
         if _uses_search(config):
@@ -91,13 +94,13 @@ class DeepJudgmentParseTemplate(ParsingStage):
         return False
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Log a warning for search settings that have no effect."""
+        """Log a warning about search settings that have no effect."""
         warn_about_unused_search_settings(config)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return a need for the search tool if excerpts are to be searched for but it is unavailable."""
+        """If excerpts should be searched for but the search tool is not available, return it as a need."""
         return find_service_needs(config, "deep_judgment_search_tool") if _uses_search(config) else []
 
     def without_judge(self, context: VerificationContext) -> None:
@@ -105,7 +108,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps and return the filled template. Earlier results are kept if a step fails."""
+        """Run all steps and return the filled template. If a step fails, earlier results are still recorded."""
         progress = _Progress()
         try:
             answer = await self._run_steps(context, bound, text, progress)
@@ -118,7 +121,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
     async def _run_steps(
         self, context: VerificationContext, bound: BoundTemplate, text: str, progress: _Progress
     ) -> BaseAnswer:
-        """Run the steps of the mode and return the filled template. Results go into `progress`.
+        """Run the steps of the mode and return the filled template. Results are stored in `progress`.
 
         Raises `StructuredError` or `PortError` if the judge fails.
         """
@@ -150,7 +153,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
     ) -> None:
         """Add the excerpts for each attribute to `progress`.
 
-        Their risks are added too if `deep_judgment_search_enabled` is set.
+        If `deep_judgment_search_enabled` is set, their risks are added too.
         """
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,
@@ -172,7 +175,6 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     @staticmethod
     def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
-        """Set the artifacts and result fields based on `progress`."""
         settings = settings_of(context.config)
         context.set_result_field("deep_judgment_enabled", True)
         context.set_result_field(
@@ -190,15 +192,15 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
 
 def _uses_search(config: VerificationConfig) -> bool:
-    """Check if the excerpts for template attributes are searched for."""
+    """Return whether to search for the excerpts of template attributes."""
     settings = settings_of(config)
     return settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled
 
 
 def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
-    """Describe the fields that the judge reasons about. The descriptions include hints.
+    """Return descriptions of the fields that the judge should reason about, including hints.
 
-    Fields for reasons are left out, unless the template has no other fields.
+    Fields for reasons are omitted, unless the template has no other fields.
     """
     fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
     values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields
@@ -209,5 +211,5 @@ def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) ->
 
 
 def _reasons_schema(items: Mapping[str, str]) -> dict[str, Any]:
-    """Build the JSON Schema for one string per item, of at most 2000 characters."""
+    """Return the JSON Schema for one string per item, of at most 2000 characters."""
     return object_schema({name: {"type": "string", "maxLength": 2000} for name in items})

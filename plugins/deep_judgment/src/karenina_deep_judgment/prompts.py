@@ -1,4 +1,4 @@
-"""The prompts of deep judgment."""
+"""The prompts for deep judgment."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ TRAIT_PROMPTS: Final = (EXCERPTS, RISK, TRAIT_REASONING, TRAIT_SCORE)
 def excerpts_request(
     question: str, response: str, items: Mapping[str, str], most: int, rejected: Sequence[str] = ()
 ) -> str:
-    """Build a request for excerpts about `items`, which maps names to descriptions.
+    """Return a request for excerpts about `items`, which maps names to descriptions.
 
-    `most` is the maximum number of excerpts per item. `rejected` contains lines about the quotations rejected in the
-    previous attempt.
+    `most` is the maximum number of excerpts per item. `rejected` contains lines about the quotations that were rejected
+    in the previous attempt.
     """
     parts = [
         f"Question: {question}",
@@ -80,7 +80,7 @@ def excerpts_request(
 
 
 def risk_request(question: str, found: Mapping[str, tuple[str, str]]) -> str:
-    """Build a request to assess excerpts. `found` maps their numbers to the excerpt and the search results."""
+    """Return a request to assess excerpts. `found` maps their numbers to the excerpt and its search results."""
     parts = [f"Question that the response answers: {question}"]
     for number, (excerpt, results) in found.items():
         parts.append(f"{number}:\n{fence(excerpt, 'excerpt')}\n{fence(results, 'findings')}")
@@ -90,7 +90,7 @@ def risk_request(question: str, found: Mapping[str, tuple[str, str]]) -> str:
 def reasoning_request(
     question: str, response: str, items: Mapping[str, str], excerpts: Mapping[str, Any] | None
 ) -> str:
-    """Build a request for reasoning about each item. `excerpts` is None in the mode without excerpts."""
+    """Return a request for reasoning about each item. In the mode without excerpts, `excerpts` is None."""
     parts = [
         f"Question: {question}",
         f"To reason about:\n{_list_items(items)}",
@@ -100,14 +100,14 @@ def reasoning_request(
 
 
 def conclusion(reasoning: Mapping[str, str]) -> str:
-    """Build the part of the last request that repeats the reasoning from the step before."""
+    """Return the part of the last request that repeats the reasoning from the previous step."""
     return f"Reasoning so far:\n{fence(json.dumps(reasoning, ensure_ascii=False, indent=1), 'reasoning')}"
 
 
 def score_request(question: str, response: str, trait: str, scale: str, reasoning: Mapping[str, str]) -> str:
-    """Build a request for a trait's score.
+    """Return a request for a trait's score.
 
-    `scale` describes the scale, and `reasoning` comes from the step before.
+    `scale` describes the scale. `reasoning` comes from the previous step.
     """
     parts = [
         f"Question: {question}",
@@ -119,7 +119,7 @@ def score_request(question: str, response: str, trait: str, scale: str, reasonin
 
 
 def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
-    """Return the part of a request with the fenced excerpts, or an empty list if `excerpts` is None."""
+    """Return the part of a request that contains the fenced excerpts. If `excerpts` is None, the list is empty."""
     if excerpts is None:
         return []
     shown = {
@@ -133,5 +133,4 @@ def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
 
 
 def _list_items(items: Mapping[str, str]) -> str:
-    """List the items, one per line, with their descriptions."""
     return "\n".join(f"- {name}: {about}" if about else f"- {name}" for name, about in items.items())

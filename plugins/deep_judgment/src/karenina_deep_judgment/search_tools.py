@@ -1,6 +1,6 @@
 """Search tools, and the hallucination risks that a judge derives from their results.
 
-Plugins provide the search tools. This module finds, checks and calls them, and contains the tool `tavily`.
+Plugins provide the search tools. This module finds, checks and calls them. It also contains the tool `tavily`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def search_tools(plugins: Plugins) -> list[SearchTool]:
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
-    """Find a search tool by name. Its results are recorded and replayed like the replies of models.
+    """Return the search tool with the given name. Its results are recorded and replayed like models' replies.
 
     Raises `LookupError` if there is no such tool.
     """
@@ -50,7 +50,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Check the search tool in the setting named `setting`. Functions passed in Python are always accepted.
+    """Check the search tool in the given setting. A function passed in Python is always accepted.
 
     Raises `ConfigError` if there is no such tool.
     """
@@ -68,9 +68,9 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool in the setting named `setting` is unavailable.
+    """If the search tool in the given setting is not available, return it as a need.
 
-    Makes no request. Returns nothing if no plugin provides the tool at all.
+    No request is made. If no plugin provides the tool at all, the list is empty.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -79,7 +79,7 @@ def find_service_needs(config: VerificationConfig, setting: str) -> list[Service
 
 
 def warn_about_unused_search_settings(config: VerificationConfig) -> None:
-    """Warn about each search setting that has no effect in this configuration."""
+    """Log a warning about each search setting that has no effect in this configuration."""
     if not config.has("deep_judgment_search_enabled"):
         return
     settings = settings_of(config)
@@ -108,23 +108,21 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
 
 
 def _warn(name: str, why: str) -> None:
-    """Warn that the setting `name` has no effect, and say why."""
     logger.warning("%s has no effect because %s", name, why)
 
 
 def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
-    """Return the name of the tool in a setting, or None if it is a function."""
+    """Return the name of the tool in a setting, or None if the setting contains a function."""
     chosen: str | SearchFunction = getattr(settings_of(config), setting)
     return chosen if isinstance(chosen, str) else None
 
 
 def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
-    """Return the search tools from the run's plugins, by name."""
     return {tool.name: tool for tool in search_tools(plugins_of(config))}
 
 
 def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Wrap a tool so that its results are recorded and replayed like the replies of models."""
+    """Wrap a tool so that its results are recorded and replayed like models' replies."""
 
     class Kept:
         name: ClassVar[str] = tool.name
@@ -150,10 +148,7 @@ class TavilySearch:
     name: ClassVar[str] = "tavily"
 
     def unavailable(self) -> str | None:
-        """Return the reason why the tool cannot be used, such as a missing package or key.
-
-        Returns None if it can be used.
-        """
+        """Return the reason why the tool cannot be used, such as a missing package or key, or None."""
         if find_spec("tavily") is None:
             return f"the Tavily client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
         if not os.environ.get("TAVILY_API_KEY"):
@@ -161,7 +156,7 @@ class TavilySearch:
         return None
 
     async def search(self, query: str) -> str:
-        """Return the titles, texts and URLs of the first five results, or say that there are none.
+        """Return the titles, texts and URLs of the first five results, or a sentence saying that there are none.
 
         Queries are cut to 400 characters.
         """
@@ -177,16 +172,16 @@ class TavilySearch:
 
 RISKS: Final = ("none", "low", "medium", "high")
 LONGEST: Final = 8000
-"""The maximum number of characters of search results shown to the judge for one excerpt."""
+"""The maximum number of characters of search results that the judge sees for one excerpt."""
 
 Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt and add the results and the risk to it. Returns the number of model calls.
+    """Search for each excerpt, and add the results and the risk to it. Return the number of model calls.
 
     `chosen` is the name of a search tool, or a function. If a search fails, the excerpt gets a `search_error` but no
-    risk. If the judge leaves out a risk, it is "medium". Raises `StructuredError` or `PortError` if the judge fails.
+    risk. If the judge omits a risk, it is "medium". Raises `StructuredError` or `PortError` if the judge fails.
     """
     every = [excerpt for listed in excerpts.values() for excerpt in listed]
     results = await _search_all(context, chosen, [excerpt["text"] for excerpt in every])
@@ -210,7 +205,7 @@ async def assess_risks(context: VerificationContext, chosen: str | SearchFunctio
 
 
 def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the highest risk of several excerpts, or None if none was assessed."""
+    """Return the highest risk among several excerpts, or None if no risk was assessed."""
     risks = [excerpt["hallucination_risk"] for excerpt in excerpts if "hallucination_risk" in excerpt]
     return max(risks, key=RISKS.index, default=None)
 
@@ -218,9 +213,9 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Search for all queries. Returns the results and None, or an empty string and the error, for each.
+    """Run all searches. Return the results and None for each query or, if a search fails, "" and the error.
 
-    Logs a warning for each search that fails. Equal queries are sent once.
+    A failed search also logs a warning. Equal queries are only sent once.
     """
 
     def search(query: str) -> Awaitable[str]:
@@ -240,7 +235,6 @@ async def _search_all(
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
-    """Build the JSON Schema for the justification and risk of each numbered excerpt."""
     part = object_schema(
         {
             "justification": {"type": "string", "maxLength": 1000},

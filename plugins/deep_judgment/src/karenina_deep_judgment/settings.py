@@ -1,4 +1,4 @@
-"""The settings of deep judgment, in general and for single traits."""
+"""The settings for deep judgment, in general and for individual traits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
 class SearchFunction(BaseModel, defer_build=True):
-    """A search function passed in Python. Files contain only its name, so it cannot be loaded again."""
+    """A search function passed in Python. Files only contain its name, so it cannot be loaded from them."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,12 +45,12 @@ class SearchFunction(BaseModel, defer_build=True):
 
 
 def _search(default: object, description: str) -> Any:
-    """Define the field of a search setting, which cannot be set in files."""
+    """Return the field for a search setting, which files cannot set."""
     return Field(default=default, description=description, json_schema_extra=_NOT_FROM_FILES)
 
 
 def _wrap_function(chosen: object) -> object:
-    """Wrap a callable in a `SearchFunction`. Returns any other value unchanged."""
+    """Wrap a callable in a `SearchFunction`. Any other value is returned unchanged."""
     if not callable(chosen):
         return chosen
     name = getattr(chosen, "__qualname__", type(chosen).__qualname__)
@@ -61,9 +61,9 @@ SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), 
 
 
 class TraitSettings(StrictSettings, defer_build=True):
-    """The settings of one trait in `deep_judgment_rubric_config`.
+    """The settings for a single trait in `deep_judgment_rubric_config`.
 
-    Where a value is None, the general setting applies.
+    If a value is None, the general setting applies.
     """
 
     enabled: bool = Field(default=True, description="Score the trait from excerpts and reasoning.")
@@ -79,9 +79,9 @@ class TraitSettings(StrictSettings, defer_build=True):
 
 
 class TraitFields(BaseModel, defer_build=True):
-    """The deep judgment settings of a trait in a benchmark.
+    """A trait's deep judgment settings in a benchmark.
 
-    They are used if `deep_judgment_rubric_mode` is `use_checkpoint`. Where a value is None, the number in the
+    They are used if `deep_judgment_rubric_mode` is `use_checkpoint`. If a value is None, the number in the
     configuration applies.
     """
 
@@ -105,10 +105,10 @@ class TraitFields(BaseModel, defer_build=True):
 
 
 class RubricTraitSettings(StrictSettings, defer_build=True):
-    """The value of `deep_judgment_rubric_config`: the settings of traits by name.
+    """The value of `deep_judgment_rubric_config`: the settings for traits, keyed by name.
 
-    Settings in `question_specific` replace those in `global`. Traits in neither are scored without deep judgment. The
-    Python attribute for `global` is `everywhere`.
+    Settings in `question_specific` replace those in `global`. Traits that are in neither are scored without deep
+    judgment. The Python attribute for `global` is `everywhere`.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -121,12 +121,12 @@ class RubricTraitSettings(StrictSettings, defer_build=True):
     )
 
     def of(self, question_id: str, trait: str) -> TraitSettings | None:
-        """Return the settings of a trait, or None if it is scored without deep judgment."""
+        """Return the settings for a trait, or None if it is scored without deep judgment."""
         return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
 
 
 class DeepJudgmentSettings(BaseModel):
-    """Settings of deep judgment, for templates and rubric traits."""
+    """The deep judgment settings for templates and rubric traits."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
@@ -195,7 +195,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_mode")
     @classmethod
     def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
-        """Raise `ValueError` if the mode is `disabled` although `deep_judgment_enabled` is true."""
+        """Raise `ValueError` if the mode is `disabled` but `deep_judgment_enabled` is true."""
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
                 "deep_judgment_enabled is true, but deep_judgment_mode is disabled; remove one of the two settings"
@@ -212,7 +212,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_search_enabled")
     @classmethod
     def _search_needs_excerpts(cls, searches: bool, info: ValidationInfo) -> bool:
-        """Raise `ValueError` if searches are on in the mode `reasoning_only`, which has no excerpts."""
+        """Raise `ValueError` if searches are enabled in the mode `reasoning_only`, which has no excerpts."""
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
                 "a search needs excerpts, but deep_judgment_mode is reasoning_only, which has none; set "
@@ -223,7 +223,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_rubric_config")
     @classmethod
     def _only_for_custom(cls, wishes: RubricTraitSettings | None, info: ValidationInfo) -> RubricTraitSettings | None:
-        """Raise `ValueError` if the settings are missing in `custom` mode, or present in another mode."""
+        """Raise `ValueError` if the settings are missing in `custom` mode, or given in any other mode."""
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
             raise ValueError(
@@ -238,7 +238,7 @@ class DeepJudgmentSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ExcerptLimits:
-    """Limits on excerpts: the `most` per item, the lowest similarity (`threshold`), and the retries.
+    """Limits on excerpts: the maximum number per item (`most`), the minimum similarity (`threshold`), and the retries.
 
     With `exact_facts`, numbers and negations must be the same as in the text.
     """
@@ -268,9 +268,9 @@ def resolve_trait_settings(
 ) -> ResolvedTraitSettings | None:
     """Return the settings that apply to a trait, or None if it is scored without deep judgment.
 
-    Deep judgment is only for LLM traits of kind boolean, score or literal, because there is no score to reason about if
-    a trait fills a schema. Raises `ConfigError` if the mode is `use_checkpoint` and the trait's own settings are
-    invalid.
+    Deep judgment is only available for LLM traits of the kinds boolean, score and literal. For a trait that fills a
+    schema, there is no score to reason about. Raises `ConfigError` if the mode is `use_checkpoint` and the trait's own
+    settings are invalid.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
         return None
@@ -304,7 +304,7 @@ def resolve_trait_settings(
 
 
 def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
-    """Read the deep judgment settings in a trait's own fields. Raises `ConfigError` if one is invalid."""
+    """Return the deep judgment settings in a trait's own fields. Raises `ConfigError` if any of them is invalid."""
     try:
         return TraitFields.model_validate(trait.extra)
     except ValidationError as error:
@@ -330,7 +330,7 @@ def check_traits(config: VerificationConfig, question: Question) -> None:
 
 
 def _traits(question: Question) -> list[RubricTrait]:
-    """Return the static traits of a question, then the dynamic ones."""
+    """Return a question's static traits, followed by its dynamic ones."""
     rubrics = (question.rubric, question.dynamic_rubric)
     return [trait for rubric in rubrics if rubric is not None for trait in rubric.traits]
 
@@ -350,9 +350,9 @@ def _resolve(
     threshold: float | None = None,
     retries: int | None = None,
 ) -> ResolvedTraitSettings:
-    """Combine the settings of a trait with the defaults in the configuration.
+    """Combine a trait's settings with the defaults in the configuration.
 
-    A search always requires excerpts.
+    Searches are only possible with excerpts.
     """
     limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,

@@ -1,4 +1,4 @@
-"""The evaluator that scores LLM traits from excerpts and reasoning, one by one."""
+"""The evaluator that scores each LLM trait from excerpts and reasoning."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 FIELD: Final = "llm_trait_scores"
 SCORED: Final = "score_extraction"
-"""The last entry of `stages_completed` in the metadata of a trait that was scored."""
+"""The last entry in `stages_completed` in the metadata of a trait that has a score."""
 
 
 class DeepJudgmentTraitEvaluator:
     """Scores the LLM traits selected by `deep_judgment_rubric_mode`, before the standard evaluator does.
 
-    A trait without the excerpts it needs is still scored, but `excerpt_validation_failed` is set, so that stage 12
-    fails the answer. Traits are judged concurrently, and a failure affects only one of them.
+    A trait that lacks the excerpts it needs is still scored, but `excerpt_validation_failed` is set, so that stage 12
+    fails the answer. Traits are judged concurrently, and a failure only affects one trait.
     """
 
     name: ClassVar[str] = "deep_judgment"
     precedence: ClassVar[int] = 10
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Check if deep judgment is on for the trait in this configuration."""
+        """Return whether deep judgment is enabled for the trait in this configuration."""
         return resolve_trait_settings(trait, context.question.id, settings_of(context.config)) is not None
 
     async def evaluate(
@@ -46,7 +46,7 @@ class DeepJudgmentTraitEvaluator:
         return await gather_all(self._score_or_error(trait, text, context) for trait in asked)
 
     async def _score_or_error(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Score a trait. An exception becomes the error of the score.
+        """Score a trait. An exception becomes the score's error.
 
         The fields set before the exception are kept.
         """
@@ -72,7 +72,7 @@ class DeepJudgmentTraitEvaluator:
         metadata: dict[str, Any],
         fields: dict[str, object],
     ) -> object:
-        """Judge a trait and return the value of its score. Each step adds to `metadata` and `fields`.
+        """Judge a trait and return its score. Each step adds to `metadata` and `fields`.
 
         Raises `StructuredError` or `PortError` if the judge fails.
         """
@@ -131,7 +131,7 @@ _REASONS: Final = object_schema({"reasoning": {"type": "string", "maxLength": 20
 
 
 def _read_reasoning(values: Mapping[str, Any]) -> str:
-    """Read the reasoning from a judge's reply. Raises `InvalidReply` if it is blank or not a string."""
+    """Return the reasoning in a judge's reply. Raises `InvalidReply` if it is blank or not a string."""
     reasoning = values["reasoning"]
     if not isinstance(reasoning, str) or not reasoning.strip():
         raise InvalidReply("reasoning must be some sentences")

@@ -1,7 +1,7 @@
-"""Draft answer templates with a model.
+"""Drafts answer templates with a model.
 
-Drafts are checked automatically, and the user writes those that fail. The entry points refer to `commands` and
-`plugin`.
+Drafts are checked automatically. If a draft fails, the user has to write the template. The entry points refer to
+`commands` and `plugin`.
 """
 
 from __future__ import annotations

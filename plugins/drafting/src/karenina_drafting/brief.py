@@ -1,4 +1,4 @@
-"""What a draft has to meet besides the question and answer. It is stored in the question's metadata.
+"""What a draft has to satisfy in addition to the question and answer. It is stored in the question's metadata.
 
 This module also reads numbers, dates and booleans from the text of an answer, without a model.
 """
@@ -31,36 +31,36 @@ _SHORT_MONTH: Final = 3
 
 
 def plain_words(text: str) -> str:
-    """Return the text in lower case, without punctuation and repeated spaces.
+    """Return the text in lower case, without punctuation or repeated spaces.
 
-    If nothing else is left, only the case and the spaces around it are changed.
+    If nothing would be left, only the case and the surrounding spaces are changed.
     """
     return normalize(text, _WORDS) or text.strip().casefold()
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in order. Numbers right after a letter or a point (`B12`) do not count.
+    """Return the numbers in a text, in order. Numbers directly after a letter or a point (`B12`) are ignored.
 
-    Commas and no-break spaces between groups of three digits are ignored. The decimal separator is a point.
+    Commas and no-break spaces between groups of three digits are removed. The decimal separator is a point.
     """
     cleaned = (re.sub(r"[,\u202f\u00a0]", "", number).replace("\u2212", "-") for number in _NUMBER.findall(text))
     return [Decimal(number) for number in cleaned]
 
 
 def boolean_in(text: str) -> bool | None:
-    """Return True if a text starts with "yes" or "true", False for "no" or "false", otherwise None."""
+    """Return True if a text starts with "yes" or "true", False for "no" or "false", and otherwise None."""
     first, _, _ = plain_words(text).partition(" ")
     return True if first in _YES else False if first in _NO else None
 
 
 def date_of(text: str) -> date | None:
-    """Return the date if the whole text is a date, otherwise None."""
+    """Return the date if the whole text is a date, and otherwise None."""
     parsed = read_date(text)
     return parsed.at.date() if parsed is not None else None
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Check if a text contains the year, month and day of a date, in any order.
+    """Return whether a text contains the year, month and day of a date, in any order.
 
     The month may be a number, a name or an abbreviation.
     """
@@ -74,7 +74,7 @@ def contains_date(text: str, day: date) -> bool:
 
 
 def contains_words(text: str, part: str) -> bool:
-    """Check if `text` contains `part` as whole words, ignoring case and punctuation."""
+    """Return whether `text` contains `part` as whole words, ignoring case and punctuation."""
     return f" {plain_words(part)} " in f" {plain_words(text)} "
 
 
@@ -93,7 +93,7 @@ class OtherAnswer(BaseModel, defer_build=True):
 
 
 class DraftBrief(BaseModel, defer_build=True):
-    """The answers to other questions that a draft must reject. Also says if the reference answer is prose."""
+    """The answers to other questions that a draft must reject, and whether the reference answer is prose."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -106,14 +106,14 @@ class DraftBrief(BaseModel, defer_build=True):
 
     @classmethod
     def of(cls, question: Question) -> DraftBrief:
-        """Return the brief of a question, which is empty if there is none."""
+        """Return the question's brief, or an empty one if it has none."""
         return cls.model_validate(question.metadata.get(_KEY) or {})
 
 
 def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswer, ...]:
     """Choose up to two answers to other questions that differ from the answer to `questions[place]`.
 
-    Answers of the same kind come first. The search starts with the next question.
+    Answers of the same kind are preferred. The search starts with the next question.
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]
@@ -136,7 +136,7 @@ def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
 
 
 def _are_equal(one: str, other: str) -> bool:
-    """Compare two answers: as numbers or booleans if both are, and otherwise as words."""
+    """Compare two answers as numbers or booleans if both have this kind, and otherwise as words."""
     if _kind(one) == _kind(other) == "number":
         return numbers_in(one) == numbers_in(other)
     if _kind(one) == _kind(other) == "boolean":
@@ -145,7 +145,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _kind(answer: str) -> str:
-    """Return the kind of an answer: `boolean`, `date`, `number` (one, in at most two words), or `text`."""
+    """Return an answer's kind: `boolean`, `date`, `number` (one, in at most two words), or `text`."""
     if boolean_in(answer) is not None:
         return "boolean"
     if date_of(answer) is not None:

@@ -1,6 +1,6 @@
-"""Check a proposed template without calling a model.
+"""Checks a proposed template without calling a model.
 
-The messages are sent to the model that drafted it.
+The messages are sent to the model that drafted the template.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class CheckedDraft:
     """A draft and the results of its checks.
 
     `answer` is the declaration as in a YAML file, or None if it cannot be declared. `bound` is the template, or None if
-    it cannot be built or an early check failed. `problems` lists what to correct, and `unchecked` what could not be
-    checked.
+    it cannot be built or an early check failed. `problems` lists what to correct, and `unchecked` lists what could not
+    be checked.
     """
 
     answer: Mapping[str, Mapping[str, Any]] | None
@@ -53,9 +53,9 @@ class CheckedDraft:
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
     """Check a proposal for a question whose answer is `reference`.
 
-    First, the template must build, its truth must pass and a changed truth must fail. Its names and descriptions must
-    not reveal the truth (`karenina check`). If so, the truth must also be in the reference answer, and answers to other
-    questions must fail.
+    The template must build, accept its ground truth and reject a changed one. Its names and descriptions must not
+    reveal the ground truth (`karenina check`). If all this is the case, the ground truth must also be in the reference
+    answer, and the answers to other questions must fail.
     """
     try:
         answer = declare(proposal)
@@ -76,9 +76,9 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
-    """Return a problem if the template accepts the answer to another question, and None otherwise.
+    """Return a problem if the template accepts the answer to another question, or None.
 
-    The template is filled in without a model. An answer whose values do not fit is rejected.
+    The template is filled in without a model. An answer whose values do not fit the fields is rejected.
     """
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
@@ -93,9 +93,9 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
 def read_value(kind: object, text: str) -> object:
     """Read the value for a field of type `kind` from the text of a short answer.
 
-    Returns None if there is no such value. Of several numbers, the first one counts, and it must be whole for `int`.
-    Choices must be equal to the text. Lists are split at commas, semicolons, line ends and "and", and may be empty. For
-    any other type, this is the stripped text.
+    Returns None if there is no such value. If there are several numbers, the first one is used. It must be whole for
+    `int`. Choices must equal the text. Lists are split at commas, semicolons, line ends and "and", and may be empty.
+    For any other type, the value is the stripped text.
     """
     match kind:
         case "int" | "float":
@@ -126,10 +126,10 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield a problem for each name with a true value, and each description with the reference answer.
+    """Yield a problem for each name that contains a ground truth, or description with the reference answer.
 
-    A judge sees both. A value is no problem if it is in the question, very short, or just "yes" or "no", or if the
-    description has other choices too. True values in descriptions are found by `karenina check`.
+    A judge sees both. A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the
+    description also contains other choices. Ground truths in descriptions are found by `karenina check`.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")
@@ -149,7 +149,7 @@ def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, referenc
 
 
 def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str) -> Iterator[str]:
-    """Yield a problem for each true value that is not in the reference answer."""
+    """Yield a problem for each ground truth that is not in the reference answer."""
     for name, declared in answer.items():
         for truth in _values(declared["ground_truth"]):
             if not _states(reference, truth, declared["type"]):
@@ -158,7 +158,7 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
-    """Check if the reference answer contains a true value of the type `kind`.
+    """Return whether the reference answer contains a ground truth of type `kind`.
 
     A boolean must be the first word (see `boolean_in`). Other values may be anywhere.
     """
@@ -174,22 +174,21 @@ def _states(reference: str, truth: object, kind: object) -> bool:
 
 
 def _values(truth: object) -> list[object]:
-    """Return the values in a truth: the elements of a list, or the single value."""
+    """Return the values in a ground truth, which are the elements of a list or the single value."""
     return truth if isinstance(truth, list) else [truth]
 
 
 def _texts(truth: object) -> list[str]:
-    """Return the values in a ground truth that are strings."""
     return [value for value in _values(truth) if isinstance(value, str)]
 
 
 def _is_telling(text: str) -> bool:
-    """Check if a text gives the answer away: at least three letters or digits, and not "yes" or "no"."""
+    """Return whether a text gives the answer away: at least three letters or digits, and not "yes" or "no"."""
     letters = sum(map(str.isalnum, text))
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 
 
 def _quote(text: str) -> str:
-    """Return the `repr` of a text on one line, cut to 80 characters."""
+    """Return the `repr` of a text on one line, shortened to 80 characters."""
     shown = " ".join(text.split())
     return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 RUN_NAME: Final = "draft"
 _TEMPLATE: Final = {"answered": {"type": "bool", "verify_with": {"type": "TraceLength", "min": 1}}}
-"""The template of the items in the run, which accepts everything. The checks of the draft decide."""
+"""The template of the run's items, which accepts everything because the draft's checks decide."""
 _OWNERS: Final = frozenset(("karenina-core", "karenina-engine", "karenina-drafting"))
 """The owners of the settings that a drafting run uses."""
 _FIXED: Final = frozenset(
@@ -59,7 +59,7 @@ _FIXED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The questions to draft templates for, those without an answer, and the number with a template."""
+    """The questions to draft templates for, the questions without an answer, and the number with a template."""
 
     wanted: tuple[Question, ...]
     without_answer: tuple[Question, ...]
@@ -67,10 +67,11 @@ class Selection:
 
 
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
-    """Select the questions to draft templates for: `ids` or all, at most `limit`.
+    """Select the questions to draft templates for, from `ids` or all, at most `limit`.
 
-    Questions with a template are left out, unless a table's right answer generated it. Questions without an answer
-    count towards `limit`. Raises `ConfigError` if an ID is unknown, or if there is no question with an answer.
+    Questions with a template are skipped, unless it was generated from the correct answer in a table. Questions without
+    an answer count towards `limit`. Raises `ConfigError` if an ID is unknown, or if there is no question with an
+    answer.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -94,8 +95,8 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
     """Make a benchmark with the `wanted` questions, each with a placeholder template and its brief.
 
-    Drafts must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
-    says that answers are prose. Rubrics and other fields are left out.
+    A draft must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
+    tells whether the answers are prose. Rubrics and other fields are omitted.
     """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
@@ -113,11 +114,11 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
 def make_config(
     wanted: Sequence[Question], settings: VerificationConfig, tries: int | None
 ) -> tuple[VerificationConfig, list[str]]:
-    """Make the configuration of the run. Also returns the names of settings that do not affect drafts.
+    """Make the run's configuration, and return it with the names of settings that do not affect drafts.
 
-    Settings that a drafting run makes itself, such as `answering_models`, are overridden without being listed. `tries`
-    is the maximum number of drafts, or None for the setting. Raises `ConfigError` unless there is exactly one parsing
-    model.
+    Settings that a drafting run sets itself, such as `answering_models`, are overridden without being listed. `tries`
+    is the maximum number of drafts, or None for the configured number. Raises `ConfigError` unless there is exactly one
+    parsing model.
     """
     owned = all_settings()
     used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}
@@ -182,9 +183,9 @@ def draft(
 ) -> None:
     """Draft a template for each question from its answer, check the drafts, and write them for review.
 
-    A draft must build, accept its own truth, reject changed truths and the answers to other questions, and show no
-    truth to a judge. A draft that fails is returned to the model with the reasons; if the last one fails, the
-    question is left to you. Model calls are made as in a run: with a journal, limits and a budget.
+    A draft must build, accept its own ground truth, reject changed ground truths and the answers to other questions,
+    and not reveal a ground truth to a judge. A draft that fails is returned to the model with the reasons. If the last
+    one fails, the question is left to you. Model calls are made as in a run: with a journal, limits and a budget.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -229,7 +230,7 @@ def draft(
 
 
 def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
-    """Print how many drafts passed, which questions have none and why, and what to review."""
+    """Print how many drafts passed, the questions without a draft and the reasons, and what to review."""
     from karenina_drafting.drafts import foreign_synonyms
 
     passed = [draft for draft in drafts if draft.answer is not None]
@@ -250,7 +251,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
-    """Return each draft and the number that passed, as a JSON-compatible dict."""
+    """Return all drafts, and the number that passed, as a JSON-compatible dict."""
     from karenina_drafting.drafts import foreign_synonyms
 
     return {
@@ -272,7 +273,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
-    """Exit with `NOTHING_JUDGED` and a note if the model failed for every question with an answer."""
+    """Exit with `NOTHING_JUDGED` and a note if the model failed for every question that has an answer."""
     from karenina_terminal.screen import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]

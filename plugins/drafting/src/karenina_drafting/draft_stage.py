@@ -1,4 +1,4 @@
-"""The stage in which a model drafts the template of a question."""
+"""The stage in which a model drafts a question's template."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ JSON: {"fields": [{"name": "opener", "description": "The person who opened the h
 
 DRAFTING: Final = PromptTask("drafting", _INSTRUCTIONS, shows_truth=True)
 READING: Final = PromptTask("draft_reading", EXTRACTION, family="parsing")
-"""The prompt with which a judge fills in a template, with the user's instructions for parsing."""
+"""The prompt for filling in a template as a judge, including the user's instructions for parsing."""
 
 _PROSE: Final = (
     "The answer is prose by an expert. Write one field for each of the facts, at most four, that decide whether "
@@ -94,17 +94,37 @@ _PROSE: Final = (
 )
 
 
+_FURTHER: Final = (
+    "Further primitives, which are better than the others where they fit. The judge copies the text, and a program "
+    "reads it; ground_truth is the text in the answer, with its unit:"
+)
+
+
+def _read_by_primitives() -> list[tuple[str, str]]:
+    """Return the names of the primitives that read a text, such as `Quantity`, with what makes them pass."""
+    from karenina_template.templates import known_primitives, primitives_by_field_type
+
+    names = primitives_by_field_type().values()
+    return [(name, (known_primitives()[name].__doc__ or "").strip().partition("\n")[0]) for name in names]
+
+
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Build the request for a question, with the fenced reference answer.
+    """Build the request for a question, with the fenced reference answer and the primitives that read texts.
 
     With `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
     """
-    parts = [*([_PROSE] if from_response else []), f"Question: {question}", f"Answer:\n{fence(reference, 'answer')}"]
+    further = [f"- {name}: {about}" for name, about in _read_by_primitives()]
+    parts = [
+        "\n".join([_FURTHER, *further]),
+        *([_PROSE] if from_response else []),
+        f"Question: {question}",
+        f"Answer:\n{fence(reference, 'answer')}",
+    ]
     return "\n\n".join([*parts, "JSON:"])
 
 
 def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
-    """Build the messages after a draft with problems: the `reply` of the model, and the problems."""
+    """Build the messages that follow a draft with problems: the model's `reply` and the problems."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     text = f"Your draft does not pass its checks:\n{listed}\nCorrect this, and reply with the whole JSON object again."
     return [Message.assistant(reply), Message.user(text)]
@@ -113,10 +133,10 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return the first problem, if any, when the model itself fills in the template from answers.
+    """Return the first problem that occurs when the model itself fills in the template from answers.
 
-    The reference answer must pass, and the first of the other answers must fail. A reply that does not fit the template
-    is a problem too. Raises `PortError` if a call fails.
+    The list is empty if there is none. The reference answer must pass, and the first of `others` must fail. A reply
+    that does not fit the template is a problem, too. Raises `PortError` if a call fails.
     """
     try:
         filled = await _fill(context, bound, reference)
@@ -136,9 +156,9 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Let the model fill in the template from a text.
+    """Let the model fill in the template from `text`.
 
-    Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit.
+    Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit the template.
     """
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
@@ -163,7 +183,7 @@ RESULT_FIELD: Final = "draft"
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The last draft for a question as the model sent it, with its number and its checks."""
+    """The last draft for a question as sent by the model, with its number and its checks."""
 
     number: int
     data: Mapping[str, Any]
@@ -171,10 +191,10 @@ class _Attempt:
 
 
 class DraftTemplate(Stage):
-    """Drafts the template of a question from its right answer, which becomes the item's response.
+    """Drafts a question's template from its correct answer, which becomes the item's response.
 
     If a draft fails a check, the model gets the messages and tries again, up to `draft_tries` times. The result field
-    `draft` contains the last draft. If it fails, the item is vetoed.
+    `draft` contains the last draft. If this draft fails as well, the item is vetoed.
     """
 
     name = "DraftTemplate"
@@ -191,7 +211,7 @@ class DraftTemplate(Stage):
     async def execute(self, context: VerificationContext) -> None:
         """Draft and check a template, and store the last draft. If it fails, the item is vetoed.
 
-        If a reply is not a proposal, nothing is stored, and the outcome is `PARSE_ERROR`. Raises `PortError` if a call
+        If a reply is not a proposal, nothing is stored and the outcome is `PARSE_ERROR`. Raises `PortError` if a call
         fails.
         """
         try:
@@ -216,7 +236,7 @@ class DraftTemplate(Stage):
 
 
 async def _draft(context: VerificationContext) -> _Attempt:
-    """Return the first draft that passes, or the last of `draft_tries`.
+    """Return the first draft that passes, or the last of `draft_tries` drafts.
 
     If the reference answer is prose, the model must also be able to fill in the template from it. Raises `PortError` if
     a call fails, and `StructuredError` if a reply is not a proposal.

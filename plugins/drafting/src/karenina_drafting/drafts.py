@@ -26,11 +26,11 @@ _MOST_REASON: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The draft for one question: its `answer` as in a YAML file, or the `reason` for having none.
+    """The draft for one question: its `answer` as in a YAML file, or the `reason` why there is none.
 
-    `tries` is how often the model tried, and `failed` is True if no draft could be read. `others` contains the IDs of
-    the questions whose answers the draft rejects, and `unchecked` what could not be checked. `read_back` is True if the
-    model filled in the draft from the answer and this passed.
+    `tries` is the number of times the model tried, and `failed` is True if no draft could be read. `others` contains
+    the IDs of the questions whose answers the draft rejects. `unchecked` lists what could not be checked. `read_back`
+    is True if the model filled in the draft from the answer and the result passed.
     """
 
     question: Question
@@ -46,16 +46,16 @@ class Draft:
 def collect_drafts(
     questions: Iterable[Question], results: Iterable[VerificationResult], others: Mapping[str, Sequence[str]]
 ) -> list[Draft]:
-    """Return a draft for each question. Those without a result had no answer to draft from.
+    """Return a draft for each question. Questions without a result had no answer to draft from.
 
-    `others` maps the ID of each question to those whose answers its draft must reject.
+    `others` maps each question's ID to the questions whose answers its draft must reject.
     """
     by_id = {result.question_id: result for result in results}
     return [_make_draft(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
 
 
 def _make_draft(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
-    """Return the draft in a result, or the reason for having none.
+    """Return the draft in a result, or the reason why there is none.
 
     `failed` is set if the result has no verdict or no draft.
     """
@@ -79,7 +79,7 @@ def _make_draft(question: Question, result: VerificationResult | None, others: t
 def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> None:
     """Write the drafts as a YAML benchmark called `name`, with a comment for each question.
 
-    The first line names the `model`. Raises `ConfigError` if the file exists or cannot be written.
+    The first line contains the name of the `model`. Raises `ConfigError` if the file exists or cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -89,7 +89,7 @@ def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> 
 
 
 def check_new(path: Path) -> None:
-    """Raise `ConfigError` if the file exists, because drafts never overwrite one."""
+    """Raise `ConfigError` if the file exists, because drafts never overwrite an existing file."""
     if os.path.lexists(path):
         raise ConfigError(
             [
@@ -100,9 +100,9 @@ def check_new(path: Path) -> None:
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
-    """Yield the YAML file of a benchmark called `name` in parts. `model` wrote the drafts.
+    """Yield the lines of the YAML file for a benchmark called `name`, whose drafts were written by `model`.
 
-    Synonyms that are not in the answer to the question are marked with a comment.
+    Synonyms that are not in the question's answer are marked with a comment.
     """
     passed = sum(draft.answer is not None for draft in drafts)
     yield f"# Drafted by {in_one_line(model)} with `karenina draft`; {passed} of {quantity(len(drafts), 'question')}.\n"
@@ -119,7 +119,7 @@ def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
 
 
 def foreign_synonyms(draft: Draft) -> dict[str, str]:
-    """Return the synonyms that are not in the answer to the question, each with its value."""
+    """Return the synonyms that are not in the question's answer, each with the value it stands for."""
     synonyms: dict[str, str] = {}
     for declared in (draft.answer or {}).values():
         rule = declared.get("verify_with")
@@ -131,9 +131,9 @@ def foreign_synonyms(draft: Draft) -> dict[str, str]:
 
 
 def _comment(draft: Draft) -> str:
-    """Write the comment on a question: how its draft was checked, or why there is none.
+    """Return the comment on a question, which says how its draft was checked or why there is none.
 
-    It is cut to 600 characters.
+    The reason is shortened to 600 characters.
     """
     if draft.answer is None:
         reason = in_one_line(draft.reason or "no reason is known")
@@ -145,14 +145,13 @@ def _comment(draft: Draft) -> str:
 
 
 def _tries(draft: Draft) -> str:
-    """Return the number of tries as a phrase: `1 try` or `2 tries`."""
     return "1 try" if draft.tries == 1 else f"{draft.tries} tries"
 
 
 def _entry(draft: Draft) -> dict[str, Any]:
     """Return the YAML entry for a question: its ID, text, answer and keywords, and the draft, if any.
 
-    Other fields are left out.
+    Other fields are omitted.
     """
     question = draft.question
     entry: dict[str, Any] = {"id": question.id, "question": question.question}

@@ -1,4 +1,4 @@
-"""Templates proposed by a model: pure data, which is converted to a declaration as in YAML.
+"""Templates proposed by a model. They are pure data, which is converted to a declaration as in YAML.
 
 The schema of `Proposal` and the messages of `ProposalError` are sent to the model.
 """
@@ -13,19 +13,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_drafting.brief import boolean_in, date_of, numbers_in
+from karenina_template.templates import known_primitives, primitives_by_field_type
 from karenina_template.templates.normalize import normalize
 
-Rule = Literal[
-    "ExactMatch",
-    "NumericExact",
-    "NumericTolerance",
-    "BooleanMatch",
-    "DateMatch",
-    "LiteralMatch",
-    "SetContainment",
-    "OrderedMatch",
-]
-"""The primitives that a draft may use. The checks know values that must fail for each of them."""
 NORMALIZE: Final = ("lowercase", "strip", "remove_punctuation", "collapse_whitespace")
 _PLAIN: Final = ("lowercase", "strip")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -39,7 +29,7 @@ _LARGEST_SHARE: Final = 0.5
 
 
 class ProposalError(ValueError):
-    """Raised when a proposed field is invalid. The message is for the model that proposed it."""
+    """Raised if a proposed field is invalid. The message is for the model that proposed it."""
 
 
 class ProposedField(BaseModel):
@@ -51,14 +41,19 @@ class ProposedField(BaseModel):
     description: str = Field(
         description="What to extract from a response, such as 'The gene that the response names'. Never the answer."
     )
-    primitive: Rule = Field(description="The rule that compares the extracted value with ground_truth.")
+    primitive: str = Field(
+        description="The rule that compares the extracted value with ground_truth.",
+        json_schema_extra=lambda schema: schema.update(enum=[*_KINDS, *primitives_by_field_type().values()]),
+    )
     ground_truth: list[str] = Field(description="The right value, copied from the answer; several for a list.")
     synonyms: list[str] = Field(default=[], description="Other names of exactly the same thing, for ExactMatch.")
     choices: list[str] = Field(
-        default=[], description="All possible values, for LiteralMatch; ground_truth is one of them."
+        default=[], description="All possible values, for LiteralMatch and Choice; ground_truth is one of them."
     )
     tolerance: float | None = Field(
-        default=None, allow_inf_nan=False, description="The largest accepted distance, for NumericTolerance."
+        default=None,
+        allow_inf_nan=False,
+        description="The largest accepted distance, for numbers and quantities.",
     )
     tolerance_mode: Literal["absolute", "relative"] = Field(
         default="absolute", description="Whether the tolerance is in the unit of the number, or a share of it."
@@ -76,7 +71,7 @@ class Proposal(BaseModel):
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
     """Declare the proposed template, as under `answer` in a YAML file.
 
-    Raises `ProposalError` with all problems, one per line, or if there are not one to eight fields.
+    Raises `ProposalError` with all problems, one per line, or if the number of fields is not between one and eight.
     """
     fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -99,8 +94,8 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
 def _declare_field(field: ProposedField) -> dict[str, Any]:
     """Declare a field.
 
-    Raises `ProposalError` if the truth is empty or does not fit the primitive, if a string is too long, or if there are
-    too many values.
+    Raises `ProposalError` if the ground truth is empty or does not fit the primitive, if a string is too long, or if
+    there are too many values.
     """
     texts = [text.strip() for text in field.ground_truth]
     if not texts or not all(texts):
@@ -113,14 +108,15 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
         if len(text) > _LONGEST:
             what = f"the value {text[:40]!r}... has {len(text):,} characters"
             raise ProposalError(f"{what}; copy at most {_LONGEST}, the part that a response must have")
-    kind, truth, rule = _KINDS[field.primitive](field, texts)
+    declare_kind = _KINDS.get(field.primitive, _declare_read)
+    kind, truth, rule = declare_kind(field, texts)
     return {"type": kind, "description": field.description.strip(), "ground_truth": truth, "verify_with": rule}
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a text.
+    """Return the type, ground truth and rule for a text.
 
-    Other values and synonyms that differ from it are accepted too.
+    Other values and synonyms that differ from it are accepted as well.
     """
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
@@ -133,9 +129,10 @@ def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, objec
 
 
 def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a number. `NumericExact` with a whole number has the type `int`.
+    """Return the type, ground truth and rule for a number. `NumericExact` with a whole number has the type `int`.
 
-    Raises `ProposalError` unless the truth is one text with one number, with a valid tolerance for `NumericTolerance`.
+    Raises `ProposalError` unless the ground truth is one text with one number. `NumericTolerance` also requires a valid
+    tolerance.
     """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:
@@ -153,9 +150,9 @@ def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, obj
 
 
 def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a boolean.
+    """Return the type, ground truth and rule for a boolean.
 
-    Raises `ProposalError` unless the truth is one text that starts with yes, no, true or false.
+    Raises `ProposalError` unless the ground truth is one text that starts with yes, no, true or false.
     """
     truth = boolean_in(_single(texts))
     if truth is None:
@@ -164,9 +161,9 @@ def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, o
 
 
 def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a date.
+    """Return the type, ground truth and rule for a date.
 
-    Raises `ProposalError` if the truth is not a complete date.
+    Raises `ProposalError` if the ground truth is not a complete date.
     """
     truth: date | None = date_of(_single(texts))
     if truth is None:
@@ -175,9 +172,9 @@ def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, obje
 
 
 def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a choice or, without choices, for a text.
+    """Return the type, ground truth and rule for a choice, or for a text if there are no choices.
 
-    Raises `ProposalError` unless there are at least two choices and the truth is one of them.
+    Raises `ProposalError` unless there are at least two choices and the ground truth is one of them.
     """
     if not field.choices:  # small models use LiteralMatch for names
         return _declare_text(field, texts)
@@ -190,26 +187,44 @@ def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, obj
 
 
 def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a list. The order matters only for `OrderedMatch`."""
+    """Return the type, ground truth and rule for a list. The order only matters for `OrderedMatch`."""
     steps = list(NORMALIZE if all(normalize(text, NORMALIZE) for text in texts) else _PLAIN)
     if field.primitive == "OrderedMatch":
         return "list[str]", texts, {"type": "OrderedMatch", "normalize": steps}
     return "list[str]", texts, {"type": "SetContainment", "mode": "exact", "normalize": steps}
 
 
+def _declare_read(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule for a text that a primitive with a `field_type` reads, such as a quantity.
+
+    Raises `ProposalError` if there is no such primitive.
+    """
+    if field.primitive not in primitives_by_field_type().values():
+        known = ", ".join([*_KINDS, *primitives_by_field_type().values()])
+        raise ProposalError(f"there is no primitive {field.primitive[:60]!r}; use one of {known}")
+    parameters = known_primitives()[field.primitive].model_fields
+    rule: dict[str, Any] = {"type": field.primitive}
+    if "options" in parameters:
+        rule["options"] = field.choices
+    if field.tolerance is not None and "tolerance" in parameters:
+        is_share = field.tolerance_mode == "relative" and "relative" in parameters
+        rule["relative" if is_share else "tolerance"] = field.tolerance
+    return "str", _single(texts), rule
+
+
 def _single(texts: list[str]) -> str:
-    """Return the only string in a truth. Raises `ProposalError` if there are several."""
+    """Return the only string in a ground truth. Raises `ProposalError` if there are several."""
     if len(texts) != 1:
         raise ProposalError("ground_truth must be a single value; for several use SetContainment or OrderedMatch")
     return texts[0]
 
 
 def _steps(truth: str) -> tuple[str, ...]:
-    """Return the normalizers for a text. Punctuation is removed only if there is something else."""
+    """Return the normalizers for a text. Punctuation is only removed if the text contains anything else."""
     return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
 
 
-_KINDS: Final[Mapping[Rule, Any]] = {
+_KINDS: Final[Mapping[str, Any]] = {
     "ExactMatch": _declare_text,
     "NumericExact": _declare_number,
     "NumericTolerance": _declare_number,
@@ -219,3 +234,4 @@ _KINDS: Final[Mapping[Rule, Any]] = {
     "SetContainment": _declare_collection,
     "OrderedMatch": _declare_collection,
 }
+"""The primitives that a draft may use, beside those that read a text. The checks know wrong values for each."""

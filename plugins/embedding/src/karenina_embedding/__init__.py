@@ -1,7 +1,7 @@
 """The stage for slot 9, and embedding models for the primitive `SemanticMatch`.
 
-Importing this package is cheap. sentence-transformers, which the extra `models` installs, is imported when the first
-model is loaded. The entry point refers to `plugin`.
+Importing this package is cheap. sentence-transformers, which the extra `models` installs, is only imported when the
+first model is loaded. The entry point refers to `plugin`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
-        """Set the similarity function for `SemanticMatch`. Returns no primitives."""
+        """Set the similarity function for `SemanticMatch`. No primitives are returned."""
         from karenina_embedding.embedder import compute_similarity, load_model
         from karenina_template.templates.primitives.semantic import provide_similarity
 

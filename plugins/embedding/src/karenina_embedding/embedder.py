@@ -1,6 +1,6 @@
 """Embedding models, and the similarity function for the primitive `SemanticMatch`.
 
-A model is loaded once per process. It encodes all waiting strings in one batch.
+A model is loaded once per process. It encodes all waiting strings in a single batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Vector = tuple[float, ...]
 
 REMEMBERED: Final = 4096
-"""The number of vectors that each model caches, because truths recur for replicates, models and judges."""
+"""The number of vectors that each model caches. The same ground truths recur for replicates, models and judges."""
 
 
 class Encode(Protocol):
@@ -39,7 +39,7 @@ class Encode(Protocol):
 
 
 class _Request:
-    """The strings of one caller, and later their vectors or an error."""
+    """The strings submitted by a caller, and later their vectors or an error."""
 
     __slots__ = ("error", "texts", "vectors")
 
@@ -50,10 +50,10 @@ class _Request:
 
 
 class Embedder:
-    """An embedding model for use in several threads.
+    """An embedding model that can be used from several threads.
 
-    While one thread is encoding, the requests of other threads wait. The next thread then encodes all of them in one
-    call, so that a request waits for at most two calls. It is not delayed if there are no others.
+    While one thread is encoding, other threads' requests wait. The next thread then encodes all of them in a single
+    call, so a request waits for at most two calls. If there are no other requests, it is not delayed.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -69,9 +69,9 @@ class Embedder:
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a unit vector for each string. Lone surrogates are replaced.
+        """Return a unit vector for each string. Unpaired surrogates are replaced.
 
-        Raises `RuntimeError` if the model fails for the batch with these strings.
+        Raises `RuntimeError` if the model fails on the batch that contains these strings.
         """
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
@@ -85,9 +85,10 @@ class Embedder:
         return request.vectors
 
     def similarity(self, one: str, another: str) -> float:
-        """Compute the cosine similarity of two strings, from 0 to 1, rounded to six digits.
+        """Return the cosine similarity of two strings, from 0 to 1, rounded to six digits.
 
-        Negative values become 0. Models truncate long strings: all-MiniLM-L6-v2 reads the first 256 tokens.
+        Negative values become 0. Models truncate long strings. For example, all-MiniLM-L6-v2 only reads the first 256
+        tokens.
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
@@ -95,7 +96,7 @@ class Embedder:
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:
-        """Encode the strings of all waiting requests. Hold the encode lock when you call this."""
+        """Encode the strings of all waiting requests. The caller must hold the encode lock."""
         with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
@@ -124,10 +125,10 @@ _load_lock = Lock()
 
 
 def get_embedder(name: str) -> Embedder:
-    """Return the model with this name or folder, loading it the first time.
+    """Return the model with the given name or folder. It is loaded on the first call.
 
     Loading takes seconds, so call this in a thread. Raises `ModelUnavailable` if the model cannot be loaded. The
-    message says how to fix that.
+    message includes a fix.
     """
     if name in _by_name:
         return _by_name[name]
@@ -158,9 +159,9 @@ class _Library(Protocol):
 
 
 def _load(name: str, path: Path) -> Embedder:
-    """Load a model from local files without running its code.
+    """Load a model from local files without running any of its code.
 
-    Only safetensors are read, no pickles or custom Python modules. The library is imported by name, so that type
+    Only safetensors are read, but no pickles or custom Python modules. The library is imported by name, so that type
     checking works without it. Raises `ModelUnavailable` if the model cannot be loaded.
     """
     try:
@@ -189,7 +190,7 @@ def _load(name: str, path: Path) -> Embedder:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Turn off the progress bars of the library, which would overwrite those of the run."""
+    """Disable the library's progress bars, which would overwrite those of the run."""
     bars = sys.modules.get("transformers.utils.logging")
     if bars is None or not bars.is_progress_bar_enabled():
         yield
@@ -202,7 +203,7 @@ def _without_progress_bars() -> Iterator[None]:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates with `?`, because tokenizers fail for them."""
+    """Replace unpaired surrogates with `?`, because tokenizers cannot handle them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -211,17 +212,17 @@ CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model"
 
 
 def compute_similarity(one: str, another: str, model: str | None) -> float:
-    """Compute the cosine similarity of two strings, from 0 to 1.
+    """Return the cosine similarity of two strings, from 0 to 1.
 
-    `model` defaults to the `embedding_check_model` of the run. The first call in a process loads it. Models are never
-    downloaded, so that a template from someone else cannot start a download. Raises `ModelUnavailable` if there is no
-    local copy.
+    `model` defaults to the run's `embedding_check_model`. It is loaded on the first call in a process. Models are never
+    downloaded, so that someone else's template cannot start a download. Raises `ModelUnavailable` if there is no local
+    copy.
     """
     return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
 
 
 def load_model(model: str | None, config: VerificationConfig) -> None:
-    """Load `model`, by default the `embedding_check_model` of `config`.
+    """Load `model`, which defaults to the `embedding_check_model` in `config`.
 
     Raises `ModelUnavailable` if there is no local copy.
     """

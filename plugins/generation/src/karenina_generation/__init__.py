@@ -1,4 +1,4 @@
-"""The stages for slots 2 to 4, which get the answer and fail invalid conversations.
+"""The stages for slots 2 to 4, which get an answer and fail invalid conversations.
 
 The entry points refer to `plugin`.
 """
@@ -9,7 +9,7 @@ from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The stages of this distribution."""
+    """The stages that this distribution provides."""
 
     karenina_generate_answer = offer("karenina_generation.generate_answer:GenerateAnswer")
     karenina_recursion_limit_auto_fail = offer("karenina_generation.auto_fail:RecursionLimitAutoFail")

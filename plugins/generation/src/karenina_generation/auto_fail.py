@@ -1,4 +1,4 @@
-"""The stages for slots 3 and 4, which fail conversations that have no answer."""
+"""The stages for slots 3 and 4, which fail conversations that do not end in an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karenina_toolkit import traces
 class RecursionLimitAutoFail(AutoFailStage):
     """Fails the answers of agents that reached their turn limit.
 
-    The trace and the token usage are kept.
+    The trace and the token usage are preserved.
     """
 
     name = "RecursionLimitAutoFail"
@@ -22,7 +22,7 @@ class RecursionLimitAutoFail(AutoFailStage):
         return None if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else "the turn limit was not reached"
 
     def reason(self, context: VerificationContext) -> str:
-        """Return the reason for the failure. It names the setting to raise, unless the answer is recorded."""
+        """Return the reason for the failure. Unless the answer is recorded, it names the setting to raise."""
         reached = "the agent reached its turn limit before it answered"
         if context.answer_is_recorded():
             return reached
@@ -30,7 +30,7 @@ class RecursionLimitAutoFail(AutoFailStage):
 
 
 class TraceValidationAutoFail(AutoFailStage):
-    """Fails conversations with tools that do not end with a message of the assistant.
+    """Fails conversations with tools that do not end in an assistant message.
 
     This applies to models with MCP servers. Recorded answers are trusted.
     """
@@ -41,9 +41,9 @@ class TraceValidationAutoFail(AutoFailStage):
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if it runs.
+        """Return the reason for skipping the stage, or None if it should run.
 
-        It is skipped if there are no MCP servers, if the answer is recorded, or if the agent has already failed.
+        The stage is skipped if there are no MCP servers, if the answer is recorded, or if the agent has already failed.
         """
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"
@@ -54,7 +54,7 @@ class TraceValidationAutoFail(AutoFailStage):
         return None
 
     def execute(self, context: VerificationContext) -> None:
-        """Veto the item if the trace does not end with an answer."""
+        """Veto the item if the trace does not end in an answer."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
         verdict = traces.validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)

@@ -1,4 +1,4 @@
-"""The stage for slot 2, which asks the model under test. Examples are sent as earlier turns."""
+"""The stage for slot 2, which queries the model under test. Examples are sent as earlier turns."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class GenerateAnswer(Stage):
     """Sends the question to the answering model, once for all judges.
 
-    Agents, models with MCP servers, and recorded conversations use the agent port, and their whole trace is stored.
-    Other answers are stored unchanged. With `strip_reasoning`, reasoning at the start of an answer is moved to the
+    Agents, models with MCP servers, and recorded conversations use the agent port, and their whole trace is stored. All
+    other answers are stored unchanged. With `strip_reasoning`, reasoning at the start of an answer is moved to the
     result field `reasoning` in the extensions. The field `notes` names parts of the answer that are not text.
 
-    If the call fails or the answer is empty, the item ends with MODEL_ERROR, and what an agent did so far is stored.
-    Empty answers are allowed if the agent has a workspace, where its answer may be, or MCP servers, because slot 4
+    If the call fails or the answer is empty, the item ends with MODEL_ERROR, and an agent's work so far is stored.
+    Empty answers are allowed if the agent has a workspace, which may contain its answer, or MCP servers, because slot 4
     checks the trace. An answer that the provider stopped (a refusal or a content filter) ends with ABSTAINED, either
     here or in the abstention check.
     """
@@ -52,17 +52,17 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check that all selected examples exist. Returns no needs.
+        """Check that all selected examples exist. The stage needs no models other than the answering ones.
 
-        Raises `ConfigError` if one does not, and logs a warning for unknown questions.
+        Raises `ConfigError` if an example does not exist, and logs a warning about unknown questions.
         """
         check_examples(config, questions)
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Ask the model and record its reply. Raises `PortError` if the call fails or the answer is empty.
+        """Query the model and record its reply. Raises `PortError` if the call fails or the answer is empty.
 
-        See the class for the empty answers that are allowed. If the provider stopped the answer and no abstention check
-        follows, the item is vetoed.
+        The class docstring describes which empty answers are allowed. If the provider stopped the answer and no
+        abstention check follows, the item is vetoed.
         """
         record_turns(context, [await take_turn(context, first_messages(context))])

@@ -1,4 +1,4 @@
-"""Settings for answer generation."""
+"""The settings for answer generation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karenina_toolkit.answers.few_shot import FewShotConfig
 
 
 class GenerationSettings(BaseModel):
-    """Settings for answer generation."""
+    """The settings for answer generation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)

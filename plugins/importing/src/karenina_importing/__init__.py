@@ -1,7 +1,7 @@
-"""Import questions and recorded answers from other evaluation tools.
+"""Imports questions and recorded answers from other evaluation tools.
 
-Plugins add formats by returning an `ImportFormat` from karenina-benchmark's hook `karenina_formats`. Names are imported
-when they are first used.
+Plugins add formats by returning an `ImportFormat` from the hook `karenina_formats` of karenina-benchmark. Names are
+imported when they are first used.
 """
 
 from __future__ import annotations

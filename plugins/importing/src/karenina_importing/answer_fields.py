@@ -1,4 +1,4 @@
-"""Turn the right answers of other tools into answer templates."""
+"""Turns the correct answers of other tools into answer templates."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _TYPES: Final = {"text": "str", "number": "float", "integer": "int", "boolean": 
 
 
 AGREES: Final = "The response contains the content of this expert answer, and contradicts none of it: {}"
-"""The description of a trait that shows the right answer to the judge."""
+"""The description of a trait that shows the correct answer to the judge."""
 
 
 class NoAnswer(ValueError):
-    """Raised when no template can be made from a right answer. The message says how to fix this."""
+    """Raised if no template can be made from a correct answer. The message says how to fix this."""
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
     """Declare the field `answer` for an answer type other than `auto` and `graded`.
 
-    With `choices`, the truth of a field of type `choice` is the letter of the right option, and that of a field of type
-    `text` is the text of the option. Several truths of the type `text` are alternatives.
+    If there are `choices`, the ground truth of a field of type `choice` is the letter of the correct option, and that
+    of a field of type `text` is the option's text. Several truths of type `text` are alternatives.
 
-    Raises `NoAnswer` if there is no right answer, if there are too many, or if the answer does not have this type.
+    Raises `NoAnswer` if there is no correct answer, if there are too many, or if the answer does not have this type.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
@@ -71,10 +71,10 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Declare a rubric with one trait, with which a judge compares responses with the right answers.
+    """Declare a rubric with one trait for which a judge compares responses with the correct answers.
 
-    Agreeing with one of them is enough. Raises `NoAnswer` if there is no right answer, or if the mapping's pattern is
-    not found in one of them.
+    A response only has to agree with one of them. Raises `NoAnswer` if there is no correct answer, or if the mapping's
+    pattern is not found in one of them.
     """
     if not truths:
         raise NoAnswer("the row has no correct answer; map raw_answer to a different path")
@@ -82,9 +82,9 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
 
 
 def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
-    """Declare a rubric with a trait that shows the right answers to a judge.
+    """Declare a rubric with a trait that shows the correct answers to a judge.
 
-    Use `any_of` if a match with one of them is enough.
+    Set `any_of` if a response only has to agree with one of them.
     """
     shown = ("\nor: " if any_of else "\nand: ").join(dict.fromkeys(truths))
     return [{"type": "llm", "name": "agrees", "description": AGREES.format(shown)}]
@@ -93,12 +93,12 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Declare how to check each question, depending on the kind of its right answer.
+    """Declare how to check each question, depending on the kind of its correct answer.
 
     Also returns notes for the user. `cells` and `options` have one entry per question. A declaration is `{"answer":
-    fields}` or, if the right answer is a sentence, `{"rubric": traits}` with a trait that shows it to the judge. If
-    several sentences are needed, they are joined as `raw_answer`. For a question with options, the field is the letter
-    of the right one. The declaration is None if the question has no right answer to compare with.
+    fields}`. If the correct answer is a sentence, it is `{"rubric": traits}` with a trait that shows the sentence to
+    the judge. If several sentences are needed, they are joined as `raw_answer`. For a question with options, the field
+    is the letter of the correct option. The declaration is None if the question has no correct answer to compare with.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -144,10 +144,10 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Extract the right answers with the mapping's `answer_pattern`, if there is one.
+    """Extract the correct answers with the mapping's `answer_pattern`. Without a pattern, they are returned unchanged.
 
-    The result is the first group of the match, or the whole match without groups, stripped of white space. Raises
-    `NoAnswer` if the pattern is not found, or if the search takes too long.
+    The result is the first group of the match, or the whole match if there are no groups, without surrounding white
+    space. Raises `NoAnswer` if the pattern is not found, or if the search takes too long.
     """
     if mapping.answer_pattern is None:
         return list(truths)
@@ -165,13 +165,13 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the right option.
+    """Return the index of the correct option.
 
-    The right answer may be the option's text, its letter or its index (from 0), or only one of these with
-    `mapping.choice_by`, where `number` is the position from 1. The mapping's `answer_pattern` is not applied.
+    The correct answer may be the option's text, its letter or its index (from 0). If `mapping.choice_by` is set, only
+    this way is tried. `number` is the position from 1. The mapping's `answer_pattern` is not applied.
 
-    Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one right answer, or if none or
-    several of the options could be it.
+    Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one correct answer, or if it
+    matches none or several of the options.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to a different path")
@@ -201,9 +201,9 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Join the right answers with " or ".
+    """Join the correct answers with " or ".
 
-    For a multiple-choice question, this is the right option with its letter (`B. Paris`), if it can be found.
+    For a multiple-choice question, the result is the correct option with its letter (`B. Paris`), if it can be found.
     """
     if choices:
         try:
@@ -219,7 +219,7 @@ def with_options(question: str, choices: Sequence[str]) -> str:
     """Add lettered options to a question, at most 26.
 
     The question is returned unchanged if there are no options, if it already lists them on separate lines, or if they
-    are only letters.
+    are just letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
@@ -231,10 +231,10 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a right answer to the type `kind`: `boolean`, `date`, `number` or `integer`.
+    """Convert a correct answer to the type `kind`: `boolean`, `date`, `number` or `integer`.
 
-    Dates remain strings and are not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if
-    the answer is of another kind.
+    Dates stay strings and are not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the
+    answer cannot be converted.
     """
     text = truth.strip()
     if kind == "boolean":
@@ -257,10 +257,10 @@ def _convert(kind: str, truth: str) -> Any:
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace each `{column: NAME}` in declared fields by the mapped value.
+    """Replace each `{column: NAME}` in declared fields with the mapped value.
 
-    A field without a type whose truth becomes a string gets the type `str`. Raises `NoAnswer` if no value is mapped to
-    the name.
+    A field without a type gets the type `str` if its ground truth becomes a string. Raises `NoAnswer` if no value is
+    mapped to the name.
     """
     from karenina_benchmark.template_declarations import fill_columns
 

@@ -1,4 +1,4 @@
-"""Convert the rows of other tools to questions and recorded answers."""
+"""Converts the rows of other tools to questions and recorded answers."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from karenina_toolkit.printable import quantity
 
 _MOST_KEYS: Final = 100
 _BYTES_PER_ROW: Final = 100
-"""Files may have one row for this many bytes of the file size limit: a million rows by default."""
+"""The file size limit divided by this is the maximum number of rows, which is a million by default."""
 _MIN_ROW_LIMIT: Final = 20_000
 _FIRST_ROWS: Final = 1000
 """The number of rows whose values are used to choose columns."""
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
-"""A function that completes a mapping with the first rows of a source. Also returns notes for the user."""
+"""A function that completes a mapping with the first rows of a source. It also returns notes for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that could not be converted or has no recording: where it is, and why."""
+    """A row that could not be converted or has no recording, with its place and the reason."""
 
     place: str
     what: str
@@ -57,13 +57,13 @@ class RowProblem:
 
 @dataclass
 class Imported:
-    """What was made from the rows of a source.
+    """The questions and recordings made from the rows of a source.
 
     `questions` maps question IDs to the keys of a question in a YAML benchmark, and `origins` maps them to their first
-    row. `recordings` contains the lines of a file for `karenina run --recordings`, and `labels` what people said about
-    them, each with the `id`, `replicate` and `model` of the recording. `problems` lists the rows that could not be
-    converted, and `unanswered` those that became a question without a recording. `repeats` counts the rows that repeat
-    an earlier question, and `left_out` the parts of the source that were not used, by type. `notes` contains messages
+    row. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains people's verdicts
+    on the recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists rows that could not be
+    converted, and `unanswered` lists rows that became a question without a recording. `repeats` counts the rows that
+    repeat an earlier question, and `left_out` counts the unused parts of the source by type. `notes` contains messages
     for the user.
     """
 
@@ -82,7 +82,7 @@ class Imported:
     found: set[str] = field(default_factory=set)
     """The mapped names that have a value in at least one row."""
     keys: dict[str, None] = field(default_factory=dict)
-    """The keys of the rows. Those of nested objects are written with a dot."""
+    """The keys of the rows. Keys of nested objects are written with a dot."""
 
     @property
     def models(self) -> list[str]:
@@ -91,12 +91,12 @@ class Imported:
 
     @property
     def unchecked(self) -> int:
-        """The number of questions with neither a template nor traits."""
+        """The number of questions that have neither a template nor traits."""
         return sum("answer" not in question and "rubric" not in question for question in self.questions.values())
 
     @property
     def config(self) -> dict[str, Any]:
-        """The settings of a run that scores traits, or an empty dict if there are none."""
+        """The settings for a run that scores traits, or an empty dict if there are no traits."""
         if not any("rubric" in question for question in self.questions.values()):
             return {}
         has_templates = any("answer" in question for question in self.questions.values())
@@ -104,16 +104,16 @@ class Imported:
 
 
 _Recorded = tuple[Any, str | None, int | None, Mapping[str, Any] | None]
-"""A response, its model and replicate, and what a person said about it."""
+"""A response with its model, its replicate, and the label that a person gave it."""
 
 
 class _RowError(ValueError):
-    """Raised when a row cannot be converted."""
+    """Raised if a row cannot be converted."""
 
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Convert a `NotText` in the block to a `_RowError` that names the value."""
+    """Convert a `NotText` raised in the block to a `_RowError` that contains `name`."""
     try:
         yield
     except NotText as error:
@@ -122,13 +122,13 @@ def _naming(name: str) -> Iterator[None]:
 
 @dataclass
 class _Converter:
-    """Converts rows and collects the result in `imported`."""
+    """Converts rows and collects the results in `imported`."""
 
     mapping: FieldMapping
     imported: Imported = field(default_factory=Imported)
     ids_by_text: dict[str, str] = field(default_factory=dict)
     found: dict[str, tuple[Cell, Options]] = field(default_factory=dict)
-    """The right answers and options of questions to be declared together, by ID."""
+    """The correct answers and options of questions that are declared together, by question ID."""
     replicates: dict[tuple[str, str | None], set[int]] = field(default_factory=dict)
     """The recorded replicates, keyed by question and model."""
     question_size: SizeLimit = field(default_factory=SizeLimit)
@@ -137,8 +137,8 @@ class _Converter:
     def add(self, row: SourceRow) -> None:
         """Add the question and the recordings in a row.
 
-        A row that cannot be converted is added to the problems, and a question without a recording to `unanswered`.
-        Raises `ConfigError` if there are too many rows.
+        A row that cannot be converted is added to the problems. A question without a recording is added to
+        `unanswered`. Raises `ConfigError` if there are too many rows.
         """
         done = self.imported
         done.rows += 1
@@ -161,7 +161,7 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        """Return the first value mapped to a name, or None. A name that has a value is added to `found`.
+        """Return the first value mapped to `name`, or None. If there is a value, `name` is added to `found`.
 
         Raises `_RowError` if the value is truncated.
         """
@@ -178,9 +178,9 @@ class _Converter:
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the right answers in a row, which may be none.
+        """Return the correct answers in a row, of which there may be none.
 
-        In a list of lists, each inner list of alternatives becomes one string.
+        In a list of lists, each inner list contains alternatives and becomes one string.
         """
         value = self._value(row, "raw_answer")
         if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
@@ -189,7 +189,7 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options in a row, which may be none. Adds a note for a value that has no options.
+        """Return the options in a row, of which there may be none. Adds a note if a value contains no options.
 
         Raises `_RowError` if an option is not text.
         """
@@ -205,7 +205,7 @@ class _Converter:
     def _text(self, row: SourceRow, name: str) -> str | None:
         """Return a mapped value as a string, or None if the row has none.
 
-        Raises `_RowError` if it is not text or is the error of a formula.
+        Raises `_RowError` if it is not text or is a formula error.
         """
         value = self._value(row, name)
         if is_error_cell(value):
@@ -216,10 +216,10 @@ class _Converter:
     def _add_question(self, row: SourceRow) -> str:
         """Add the question in a row and return its ID.
 
-        A question that is already there is only counted in `repeats`. Without a mapped ID, questions are the same if
-        they have the same text and the format sets the same keys, apart from metadata.
+        A question that has already been added is only counted in `repeats`. If no ID is mapped, questions are the same
+        if they have the same text and the format sets the same keys for them, apart from metadata.
 
-        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if there is a different one with this ID.
+        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if a different question has the same ID.
         """
         text = self._text(row, "question")
         if text is None or not text.strip():
@@ -258,9 +258,9 @@ class _Converter:
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
         """Make the keys of a question in a YAML benchmark.
 
-        Keys set by the format replace mapped ones. However, metadata is merged and traits are combined, and the
-        format's fields are dropped if the mapping declares a template or a trait. Raises `_RowError` or `NoAnswer` if a
-        value cannot be used.
+        Keys set by the format replace mapped ones, but metadata is merged and traits are combined. If the mapping
+        declares a template or a trait, the format's fields are dropped. Raises `_RowError` or `NoAnswer` if a value
+        cannot be used.
         """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
@@ -288,7 +288,7 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the right answer in a row, or the part of it that the mapping's pattern matches.
+        """Return the correct answer in a row, or the part of it that the mapping's pattern matches.
 
         Raises `NoAnswer` if the pattern is not found.
         """
@@ -299,10 +299,10 @@ class _Converter:
         return Cell(value, question, row.place)
 
     def declare_found(self) -> None:
-        """Declare the templates and traits of the questions in `found`, by the kinds of their right answers.
+        """Declare the templates and traits of the questions in `found`, by the kinds of their correct answers.
 
-        Adds notes for the user, also about templates that would be invalid, and about sentences that the answer type
-        `text` compares word for word.
+        Adds notes for the user, including notes about invalid templates, and about sentences that the answer type
+        `text` would compare word for word.
         """
         done = self.imported
         if self.mapping.answer == "text":
@@ -347,7 +347,7 @@ class _Converter:
         return metadata
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
-        """Add the answers in a row as recordings, and what people said about them as labels.
+        """Add the answers in a row as recordings, and people's verdicts on them as labels.
 
         An answer without a replicate gets the next free number. Raises `_RowError` if there is no answer or a replicate
         occurs twice.
@@ -371,9 +371,9 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row. Verdicts are used only for single answers.
+        """Return the answers that the mapping finds in a row. Verdicts are only used for single answers.
 
-        Raises `_RowError` if there is an error instead of an answer, or nothing.
+        Raises `_RowError` if there is an error instead of an answer, or nothing at all.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
@@ -391,7 +391,6 @@ class _Converter:
         return [(response, model, replicate, label) for response in responses]
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
-        """Make the label for the verdict in a row, or return None if there is no verdict."""
         verdict = self._value(row, "label") if self.mapping.of("label") else None
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
@@ -412,7 +411,7 @@ class _Converter:
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
-        """Return the mapped replicate of an answer, or None if the row has none or `several` answers.
+        """Return the mapped replicate of an answer, or None if the row has no replicate or `several` answers.
 
         Raises `_RowError` unless it is a whole number of at least 1.
         """
@@ -426,7 +425,7 @@ class _Converter:
 
 
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
-    """Convert rows to questions and recordings. Rows that cannot be converted are in `problems`.
+    """Convert rows to questions and recordings. Rows that cannot be converted are listed in `problems`.
 
     `choose` completes the mapping with the first 1,000 rows. The result contains the completed mapping. If no row has
     an answer, `unanswered` is empty.
@@ -449,7 +448,7 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if right answers are not compared, because questions have no suitable template or trait."""
+    """Yield a note if correct answers are not compared because questions have no suitable template or trait."""
     compared = done.mapping.answer == GRADED
     left = [
         id
@@ -484,7 +483,7 @@ def _check(data: Mapping[str, Any]) -> None:
 
 
 def _check_json(name: str, value: Any) -> None:
-    """Raise `_RowError`, with the `name` of the value, if it cannot be stored as JSON."""
+    """Raise `_RowError`, with `name`, if the value cannot be stored as JSON."""
     problem = find_problem(value)
     if problem is not None:
         raise _RowError(f"{name}: {problem.what}")
@@ -507,14 +506,14 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_several(value: list[Any]) -> bool:
-    """Check if a list has several answers, rather than the content parts of one. An empty list does not."""
+    """Return whether a list contains several answers, not the content parts of one. An empty list does not."""
     return bool(value) and not all(isinstance(part, Mapping) and "type" in part for part in value)
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of a row.
 
-    Nested objects have keys with a dot (`doc.question`), at most 100 each.
+    Keys in nested objects are written with a dot (`doc.question`), with at most 100 for each object.
     """
     for key, value in values.items():
         if isinstance(value, Mapping) and value:

@@ -1,9 +1,9 @@
 r"""The mapping from the values in a row to a question, and its file, which users can edit.
 
 In a path such as `doc.question` or `output.choices.0.message.content`, a number selects an item of a list (negative
-numbers count from the end). A name applied to a list selects that value in each item. Keys that contain dots can be
-written as they are. In a path with braces, such as `{doc.passage} {doc.q}`, the values at other paths are filled in,
-and `\n` is a newline. Paths separated by bars, `A|B|C`, are the options of a question in separate columns.
+numbers count from the end). A name that is applied to a list selects that value in each item. Keys that contain dots
+can be written as they are. In a path with braces, such as `{doc.passage} {doc.q}`, the values at other paths are filled
+in, and `\n` is a newline. Paths separated by bars, `A|B|C`, are the options of a question in separate columns.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ NAMES: Final = {
 }
 """The names that paths can be mapped to, with their meanings."""
 AUTO: Final = "auto"
-"""The answer type that is detected from all right answers together."""
+"""The answer type for which the kind is detected from all correct answers together."""
 GRADED: Final = "graded"
-"""The answer type for sentences and the like: a trait lets a judge compare them with the response."""
+"""The answer type for sentences and the like, which a judge compares with the response by means of a trait."""
 _NONE: Final = "none"
 ANSWER_TYPES: Final = (AUTO, "text", "number", "integer", "boolean", "date", "choice", GRADED)
 _VERSION: Final = 1
@@ -55,21 +55,22 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 def _is_read(answer_type: str) -> bool:
-    """Return whether the answer type is one that a primitive reads from text, such as quantity."""
+    """Return whether a primitive reads the answer type from text, as for quantity."""
     active_plugins()  # which may add primitives
     return answer_type in primitives_by_field_type()
 
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Where the values are in a row, and how the right answer becomes a template.
+    """Maps the values in a row to a question, and defines how the correct answer becomes a template.
 
-    `paths` are keyed by the names in `NAMES`; if there are several, the first one with a value is used. `metadata` maps
-    keys of a question's metadata to paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark,
-    where `{column: NAME}` is a mapped value; if it is None, questions have no template. `answer_pattern` is a regular
-    expression for finding the truth in a longer answer: its first group, or the whole match without groups. `choice_by`
-    says how the right option is given, if that is ambiguous. `given` contains the names that the user has mapped, each
-    of which must have a value in at least one row.
+    `paths` are keyed by the names in `NAMES`. If there are several, the first one that has a value is used. `metadata`
+    maps keys of a question's metadata to paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a
+    benchmark, in which `{column: NAME}` stands for a mapped value. If it is None, questions have no template.
+    `answer_pattern` is a regular expression that finds the ground truth in a longer answer. The ground truth is its
+    first group, or the whole match if there are no groups. `choice_by` says how the correct option is specified, if
+    this is ambiguous. `given` contains the names that the user has mapped. Each of them must have a value in at least
+    one row.
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -97,13 +98,13 @@ class FieldMapping:
                 raise ConfigError([f"answer_pattern: {error}"]) from error
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the paths for a name, which are empty if it is not mapped."""
+        """Return the paths for `name`, or an empty tuple if it is not mapped."""
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Apply changes of the form `NAME=PATH`. An empty path unmaps the name.
+        """Apply changes of the form `NAME=PATH`. An empty path removes the mapping for the name.
 
-        For `answer`, `answer_pattern` and `choice_by`, PATH is the value; `answer=none` means no template. Raises
+        For `answer`, `answer_pattern` and `choice_by`, PATH is the value. `answer=none` means no template. Raises
         `ConfigError` if a change has another form, an unknown name or an invalid value, or if a name is changed twice.
         """
         mapping, seen = self, set[str]()
@@ -120,7 +121,7 @@ class FieldMapping:
         return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
-        """Apply one change.
+        """Apply a single change.
 
         Raises `ConfigError` if the name is unknown or the value is invalid.
         """
@@ -142,7 +143,7 @@ class FieldMapping:
         return replace(self, paths=paths, given=self._given(name, path))
 
     def _given(self, name: str, path: str) -> frozenset[str]:
-        """Return the names that the user has mapped, once `name` is mapped to `path` (or unmapped if it is empty)."""
+        """Return the names that the user has mapped after mapping `name` to `path`. An empty path removes `name`."""
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
@@ -172,7 +173,7 @@ class FieldMapping:
 def read_mapping(path: Path) -> tuple[str, FieldMapping]:
     """Read the format and the mapping from a mapping file.
 
-    Raises `BenchmarkFileError`, with the line, if it is invalid.
+    Raises `BenchmarkFileError`, with the line, if the file is invalid.
     """
     problems = Problems()
     top = parse(read_text(path), path, problems)
@@ -200,7 +201,7 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
 
 
 def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
-    """Read the answer type or the declared fields. The default is `auto`, and `none` gives None."""
+    """Return the answer type or the declared fields. The default is `auto`, and `none` gives None."""
     if isinstance(top.value.get("answer"), Mapping):
         section = top.section("answer")
         return dict(section.value) if section is not None else None
@@ -211,7 +212,7 @@ def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
 
 
 class _Truncated:
-    """The type of `TRUNCATED`, which marks a cell that the source has cut."""
+    """The type of `TRUNCATED`, which marks a cell that the source has truncated."""
 
     def __repr__(self) -> str:
         return "a truncated value"
@@ -221,7 +222,7 @@ TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Convert a value to a recorded answer: a string, or a conversation as it is.
+    """Convert a value to a recorded answer, which is a string or an unchanged conversation.
 
     A single message becomes its content, and any other object becomes JSON. Raises `NotText` for null, for media, and
     for conversations that cannot be recorded.
@@ -242,16 +243,16 @@ def as_response(value: Any) -> Any:
 
 
 class _Missing:
-    """The type of `MISSING`, which stands for a path that a row does not have."""
+    """The type of `MISSING`, which stands for a path that does not exist in a row."""
 
 
 MISSING: Final = _Missing()
 
 
 def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
-    """Return the first value at any of the paths, or None. Null and "" do not count.
+    """Return the first value at any of the paths, or None. Null and "" are skipped.
 
-    Raises `NotText` if a placeholder's value is not text, or if the source has cut a value.
+    Raises `NotText` if a placeholder's value is not text, or if the source has truncated a value.
     """
     for path in paths:
         value = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
@@ -284,7 +285,7 @@ def look_up(values: Any, path: str) -> Any:
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the rest of a path, or `MISSING`.
+    """Return the value at the remaining `parts` of a path, or `MISSING`.
 
     A number selects an item of a list. Any other name selects that value in all items, and is `MISSING` if the list is
     empty or an item lacks it.
@@ -320,7 +321,7 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Convert a value to a string to fill in. The items of a list of contexts are joined, even if it is text."""
+    """Convert a value to a string to fill in. The items of a list of contexts are joined, even if the list is text."""
     if isinstance(value, list) and not is_conversation(value):
         text = context_text(value)
         if text:

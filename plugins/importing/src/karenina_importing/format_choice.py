@@ -1,4 +1,4 @@
-"""Choose or detect the format of a file from another tool. This also has completions for the shell."""
+"""Chooses or detects the format of a file from another tool, and provides shell completions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def import_formats(plugins: Plugins) -> list[ImportFormat]:
 
 
 def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
-    """Return the format with this key. Raises `ConfigError` if there is none, or if it is ambiguous."""
+    """Return the format called `key`. Raises `ConfigError` if there is none, or if it is ambiguous."""
     matches = [import_format for import_format in formats if import_format.key == key]
     if len(matches) == 1:
         return matches[0]
@@ -42,9 +42,9 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
-    """Detect the format of a file. Formats that fit for certain are preferred to those that may fit.
+    """Detect the format of a file. Formats that match for certain are preferred to formats that may match.
 
-    Raises `ConfigError` if none or several fit, and `BenchmarkFileError` for invalid YAML or JSON.
+    Raises `ConfigError` if none or several match, and `BenchmarkFileError` for invalid YAML or JSON.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 
@@ -68,7 +68,7 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
 
 
 def sources(incomplete: str) -> list[str]:
-    """Complete SOURCE: files with the suffix of a format, and `hf:` for a dataset by name."""
+    """Return completions for SOURCE: files with the suffix of a format, and `hf:` for a dataset by name."""
     from karenina_core.plugins import active_plugins
 
     of_formats = {suffix for import_format in import_formats(active_plugins()) for suffix in import_format.suffixes}
@@ -77,14 +77,14 @@ def sources(incomplete: str) -> list[str]:
 
 
 def formats(incomplete: str) -> list[str]:
-    """Return completions for `--from`: the keys of all formats."""
+    """Return completions for `--from`, which are the keys of all formats."""
     from karenina_core.plugins import active_plugins
 
     return matching((import_format.key for import_format in import_formats(active_plugins())), incomplete)
 
 
 def mapped_names(incomplete: str) -> list[str]:
-    """Complete `--map`: `NAME=` for each name, and `NAME=VALUE` for names with fixed values."""
+    """Return completions for `--map`: `NAME=` for each name, and `NAME=VALUE` for names with fixed values."""
     from karenina_benchmark.tables.lettered_options import CHOICE_BY
     from karenina_importing.field_mapping import ANSWER_TYPES, NAMES
 
@@ -95,5 +95,5 @@ def mapped_names(incomplete: str) -> list[str]:
 
 
 def mapping_files(incomplete: str) -> list[str]:
-    """Return completions for `--map-file`: YAML files."""
+    """Return completions for `--map-file`, which are YAML files."""
     return complete_files(incomplete, _MAPPINGS)

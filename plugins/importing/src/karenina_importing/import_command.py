@@ -30,7 +30,7 @@ EPILOG: Final = (
 _SERVER: Final = "https://datasets-server.huggingface.co"
 _HF: Final = "hf:"
 _TABLES: Final = "huggingface"
-"""The format in which `--rows` selects the rows of a JSON document."""
+"""The format for which `--rows` selects the rows of a JSON document."""
 _MOST_SHOWN: Final = 20
 
 
@@ -140,9 +140,9 @@ def import_(
 
 
 def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
-    """Raise `ConfigError` if `--from` contradicts the mapping file, or if a file has dataset options.
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used for a file.
 
-    `key` is the format in the mapping file, or None without one.
+    `key` is the format in the mapping file, or None if there is no mapping file.
     """
     from karenina_core.errors import ConfigError
 
@@ -153,7 +153,7 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
-    """Return the format with this `key`, or detect it if that is None. `hf:` sources are tables.
+    """Return the format called `key`, or detect it if `key` is None. `hf:` sources are tables.
 
     Raises `ConfigError` if there is no such format, or if the file is empty.
     """
@@ -181,10 +181,10 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
-    """Return the first `limit` rows of a file or a dataset, or all rows if that is None.
+    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None.
 
-    `subset`, `split` and `server` are for datasets (`hf:NAME`), and `rows`, `encoding` and `sheet` for tables in files.
-    Raises `ConfigError` if other formats have options for tables.
+    `subset`, `split` and `server` are for datasets (`hf:NAME`). `rows`, `encoding` and `sheet` are for tables in files.
+    Raises `ConfigError` if these are used for any other format.
     """
     from itertools import islice
 
@@ -202,17 +202,17 @@ def _rows(
 
 
 def _title(source: str) -> str:
-    """Return the name of a benchmark made from a source: the dataset, or the file without its suffix."""
+    """Return the name of a benchmark made from a source, which is the dataset's name or the file's stem."""
     if source.startswith(_HF):
         return source.removeprefix(_HF).rpartition("/")[2] or "dataset"
     return Path(source).stem or "benchmark"
 
 
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
-    """Print the rows that failed.
+    """Print the rows that could not be converted.
 
     Raises `ConfigError` if a name in `mapped` has no value in any row, if there are no rows, if no row could be
-    converted, or, unless `partial` is set, if any failed.
+    converted, or if any row failed and `partial` is not set.
     """
     from karenina_core.errors import ConfigError
 
@@ -238,7 +238,7 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
 
 
 def _cure_of_rows(done: Imported) -> str:
-    """Return advice for the user if no row could be converted."""
+    """Return a hint for the user if no row could be converted."""
     if all(problem.what.endswith("not only text") for problem in done.problems):
         return "Questions with images, sound or files are not supported yet; leave these rows out"
     if "question" not in done.found:
@@ -262,7 +262,7 @@ def _refuse_recordings(source: str, done: Imported) -> None:
 
 
 def _refuse_labels(source: str, done: Imported) -> None:
-    """Raise `ConfigError`, because the source has no verdicts by people."""
+    """Raise `ConfigError`, because the source contains no verdicts by people."""
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
@@ -271,14 +271,14 @@ def _refuse_labels(source: str, done: Imported) -> None:
 
 
 def _lines(problems: Sequence[RowProblem]) -> str:
-    """Return the first 20 problems as lines, and how many more there are."""
+    """Return the first 20 problems as lines, and the number of further problems."""
     lines = [f"  {in_one_line(problem.place)}: {in_one_line(problem.what)}" for problem in problems[:_MOST_SHOWN]]
     more = len(problems) - _MOST_SHOWN
     return "\n".join([*lines, *([f"  and {more} more; use --json --partial to list them all"] if more > 0 else [])])
 
 
 def _print(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
-    """Print what was imported and written. Print what is missing and what to do next to standard error."""
+    """Print what was imported and written. What is missing, and what to do next, is printed to standard error."""
     repeats = f" ({done.repeats} repeating the question of an earlier row)" if done.repeats else ""
     typer.echo(
         f"{quantity(len(done.questions), 'question')} from {quantity(done.rows, 'row')}{repeats} of {format.name}"

@@ -26,7 +26,7 @@ _LINE: Final = re.compile(r"line ([0-9]+)")
 
 
 class Fit(IntEnum):
-    """How well a file fits a format. `MAYBE` is for files that any tool could have written."""
+    """How well a file matches a format. `MAYBE` is for files that any tool could have written."""
 
     NO = 0
     MAYBE = 1
@@ -39,14 +39,14 @@ class ImportFormat(Format):
 
     Return your formats from the hook `karenina_formats`.
 
-    `key` is the name for `--from`. `detect` looks at the beginning of a file and decides if it has this format. `rows`
+    `key` is the name for `--from`. `detect` looks at the start of a file and decides whether it has this format. `rows`
     yields the rows of a file, without executing anything in it. It raises `BenchmarkFileError`, or yields a row with a
-    `problem` if other rows can still be read. `mapping` says which values in a row are the question, the right answer
-    and the response, unless the user changes this. `choose` completes it with the first rows, and returns notes for the
-    user. `rows_at` yields the rows of a file, given a path in JSON, an encoding and a sheet, each of which may be None;
-    leave it None if the format has no such options.
+    `problem` if other rows can still be read. `mapping` defines which values in a row are the question, the correct
+    answer and the response, unless the user changes this. `choose` completes it with the first rows, and returns notes
+    for the user. `rows_at` yields the rows of a file, given a path in JSON, an encoding and a sheet, each of which may
+    be None. Set it to None if the format has no such options.
 
-    `suffixes` is for suffixes that always mean this format: `karenina check` and `run` read such files without an
+    `suffixes` is for suffixes that always mean this format. `karenina check` and `run` can read such files without an
     import. Do not use `.json` and `.jsonl`.
     """
 
@@ -85,9 +85,9 @@ def make_import_format(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnloadedFormat(Format):
-    """An `ImportFormat` of this distribution that is imported when `load` is called.
+    """An `ImportFormat` of this distribution that is only imported when `load` is called.
 
-    All commands that read a benchmark list the formats, but few need one.
+    All commands that read a benchmark list the formats, but only a few need one.
     """
 
     key: str
@@ -95,7 +95,7 @@ class UnloadedFormat(Format):
 
 
 def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
-    """Make a format that imports `target` only when it is used.
+    """Make a format that only imports `target` when it is used.
 
     `target` is the full name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
     """
@@ -117,7 +117,7 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
 def _read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
 ) -> BenchmarkContent:
-    """Read a file as a benchmark of the same name.
+    """Read a file as a benchmark that is named after it.
 
     Rows that cannot be converted are in `broken`, and notes for the user in `load_notes`. Recorded answers are not
     used.
@@ -141,7 +141,7 @@ def _read_with(
 
 
 def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:
-    """Check if a file certainly has a format. False if it cannot be read."""
+    """Return whether a file certainly has a format. Returns False if the file cannot be read."""
     from karenina_importing.source_files import head_of
 
     try:

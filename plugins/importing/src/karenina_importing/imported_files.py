@@ -1,6 +1,6 @@
-"""Write the files of an import. Existing files are renamed.
+"""Writes the files of an import: the benchmark, the mapping, the recordings and the labels.
 
-These are the benchmark, the mapping, the recordings and the labels.
+Existing files are renamed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files that were written, each with the new path of the file that it replaced, or None."""
+    """The files that were written, each with the new path of the file it replaced, or None."""
 
     mapping: Path
     recordings: Path | None = None
@@ -47,9 +47,9 @@ def mapping_path(output: Path) -> Path:
 def check_outputs(
     output: Path, recordings: Path | None, labels: Path | None, *, source: str, map_file: Path | None
 ) -> None:
-    """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, or a file to keep.
+    """Raise `ConfigError` for a wrong suffix, for `labels` without `recordings`, or if a file must not be replaced.
 
-    The source, files that no import has written, and the mapping file that was passed are never replaced.
+    The source, the given mapping file, and files that were not written by an import are never replaced.
     """
     if output.suffix.lower() not in _SUFFIXES:
         raise ConfigError([f"-o must name a YAML file, such as {output.stem}.yaml"])
@@ -85,8 +85,8 @@ def write_files(
 ) -> Written:
     """Write the files of an import. Existing files are renamed.
 
-    `format` is the key of the format, `name` is the name of the benchmark, and `mapped` is the path of the mapping.
-    `recordings` and `labels` may be None. Raises `ConfigError` if a file cannot be written.
+    `format` is the format's key, `name` is the benchmark's name, and `mapped` is the path of the mapping. `recordings`
+    and `labels` may be None. Raises `ConfigError` if a file cannot be written.
     """
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})
@@ -114,5 +114,4 @@ def _write_mapping(path: Path, text: bytes) -> Path | None:
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
-    """Write the data to an open file."""
     file.write(data)

@@ -29,18 +29,18 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "langfuse": ("Langfuse items or traces", "langfuse:LANGFUSE"),
     "helm": ("a HELM run or HELM instances", "helm:HELM"),
 }
-"""The formats by their `--from` key, in the order of detection: name, object, and suffixes."""
+"""The formats by `--from` key, in the order of detection. Each consists of a name, an object and suffixes."""
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """Adds the command `karenina import` and the formats it can read."""
+    """Adds the command `karenina import` and the formats that it can read."""
 
     @staticmethod
     @hookimpl
     def karenina_formats() -> Sequence[UnloadedFormat]:
         """Return the formats of other tools.
 
-        Their modules are imported only for files that may have one of these formats.
+        Their modules are only imported for files that may have one of these formats.
         """
         from karenina_importing.import_format import list_unloaded
 

@@ -1,4 +1,4 @@
-"""Read files of other tools: JSON, JSON lines and archives.
+"""Reads files of other tools: JSON, JSON lines and archives.
 
 The usual file size limit applies.
 """
@@ -19,25 +19,25 @@ from karenina_toolkit import files
 from karenina_toolkit.files import archives, bounded_files, read_records
 
 _SIZE_OF_VALUE: Final = 8
-"""The number of characters that each value counts besides its text. In a file, it is usually more."""
+"""The number of characters that each value counts in addition to its text. In a file, it is usually more."""
 _LINES: Final = 50
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A row of a source: its location (such as `line 3`) and its values.
+    """A row of a source, with its location (such as `line 3`) and its values.
 
-    `problem` says why a row cannot be read. Such a row has no values.
+    If a row cannot be read, `problem` is the reason and the row has no values.
 
-    If a format has more than a right answer, it sets `question` to keys of a question in a YAML benchmark (`answer`,
-    `strategy`, `rubric`, `keywords`, `metadata`, ...). They replace the mapped ones, but metadata is merged and traits
-    are combined, and an answer type that the user chooses overrides `answer`. Rows without an ID are different
+    If a format contains more than a correct answer, it sets `question` to keys of a question in a YAML benchmark
+    (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...). These replace mapped keys, but metadata is merged and
+    traits are combined, and an answer type that the user chooses overrides `answer`. Rows without an ID are different
     questions if these keys differ.
 
-    `recordings` replaces the mapped response. Each has a `response`, and may have a `model`, a `replicate` and a
-    `label`, which is what a person said, as in a label file. `left_out` lists what is not used, by type. `notes`
-    contains messages about the source; each is shown only once.
+    `recordings` replaces the mapped response. Each recording has a `response`, and may have a `model`, a `replicate`
+    and a `label`, which is a person's verdict as in a label file. `left_out` lists what is not used, by type. `notes`
+    contains messages about the source, each of which is shown only once.
     """
 
     place: str
@@ -58,7 +58,7 @@ class SizeLimit:
     def allows(self, value: Any) -> bool:
         """Count the characters of a JSON value. Returns False if all values together exceed the limit.
 
-        Each value counts a few more, so that many small values reach the limit too.
+        Each value counts a few more characters, so that many small values reach the limit as well.
         """
         waiting = [value]
         while waiting and self._left >= 0:
@@ -71,9 +71,9 @@ class SizeLimit:
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:
-        """Count a value. Raises `ConfigError` beyond the limit, because the files could not be read again.
+        """Count a value. Raises `ConfigError` if the limit is exceeded, because the files could not be read again.
 
-        `what` is the name of the values in the message, such as "questions".
+        Messages use `what` for the values, such as "questions".
         """
         if not self.allows(value):
             most = bounded_files.max_file_bytes()
@@ -87,7 +87,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert errors in reading `path` to `BenchmarkFileError`."""
+    """Convert errors raised while reading `path` to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -105,7 +105,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the objects in a file of JSON lines. If a line is not an object, the row has a problem.
+    """Yield the objects in a file of JSON lines. If a line is not an object, its row has a problem.
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -121,9 +121,9 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive. The file size limit applies to what it unpacks to.
+    """Open a zip archive. The file size limit applies to its unpacked content.
 
-    Raises `BenchmarkFileError` if it cannot be read or is too large.
+    Raises `BenchmarkFileError` if the archive cannot be read or is too large.
     """
     extra = "karenina-importing[zstd]"
     with (
@@ -144,9 +144,9 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the beginning of a file.
+    """Return the start of a file.
 
-    The last one is cached, so that all formats that look at a file share it.
+    The last one is cached, so that all formats that look at the same file share it.
     """
     try:
         about = path.stat()
@@ -157,13 +157,13 @@ def head_of(path: Path) -> FileHead:
 
 @lru_cache(maxsize=1)
 def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
-    """Return the beginning of a file. The other arguments make sure that changed files are read again."""
+    """Return the start of a file. The other arguments make sure that changed files are read again."""
     return FileHead(path)
 
 
 @dataclass(frozen=True)
 class FileHead:
-    """The beginning of a file, read when it is first needed."""
+    """The start of a file, which is read when it is first needed."""
 
     path: Path
 
@@ -188,7 +188,7 @@ class FileHead:
 
     @cached_property
     def lines(self) -> list[Any]:
-        """The JSON values in the first 50 lines, until a line is not JSON."""
+        """The JSON values in the first 50 lines, up to the first line that is not JSON."""
         if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
             return []
         with (

@@ -1,4 +1,4 @@
-"""Convert what people said about recorded answers to labels for `karenina calibrate`."""
+"""Converts people's verdicts on recorded answers to labels for `karenina calibrate`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAID: Final = {True: "yes", False: "no", None: "unclear"}
 
 
 def as_verdict(value: Any) -> bool | None:
-    """Convert a verdict to True for right, False for wrong, and None for anything else.
+    """Convert a verdict to True for correct, False for wrong, and None for anything else.
 
     A verdict is a boolean, a word such as `yes` or `incorrect`, or one of the numbers 1, 0 and -1.
     """
@@ -39,7 +39,7 @@ def as_verdict(value: Any) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score that a person gave an answer. `name` is what was scored."""
+    """A score that a person gave to an answer. `name` is what was scored."""
 
     name: str
     value: Any
@@ -48,10 +48,10 @@ class Score:
 
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Make the label from the score that says if an answer is right. Also returns the other scores' names.
+    """Make a label from the score that says whether an answer is correct, and return all other scores' names.
 
-    This is the first score with a name about correctness, or else the first one. Scores for faults, such as
-    hallucinations, are not used, so the label may be None. It keeps the name of the score as `score` for
+    This is the first score whose name is about correctness, or otherwise the first one. Scores for faults, such as
+    hallucinations, are not used, so the label may be None. The label keeps the score's name as `score` for
     `settle_scales`.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
@@ -63,7 +63,7 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Mark labels as unclear if their numbers are on a scale such as 1 to 5, where 1 does not mean right.
+    """Mark labels as unclear if their numbers are on a scale such as 1 to 5, on which 1 does not mean correct.
 
     A 0 is also unclear if there are negative numbers. Labels are changed in place and lose the keys `score` and
     `value`. Returns notes for the user.
@@ -94,7 +94,7 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
     """Make the label for a verdict, with the labeller and the note, if any.
 
-    If the verdict is neither right nor wrong, `right` is None, and the verdict is added to the note. A number is kept
+    If the verdict is neither correct nor wrong, `right` is None, and the verdict is added to the note. A number is kept
     as `value` for `settle_scales`.
     """
     right = as_verdict(value)
@@ -106,7 +106,7 @@ def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, 
 
 
 def _as_number(value: Any) -> float | None:
-    """Return a verdict as a finite number. Returns None for booleans and other values."""
+    """Return a verdict as a finite number, or None for booleans and other values."""
     if isinstance(value, bool):
         return None
     try:
@@ -119,7 +119,7 @@ def _as_number(value: Any) -> float | None:
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
     """Write labels as a CSV table for `karenina calibrate` and `karenina label --from`.
 
-    Use `with_models` to add a column with the models, which is needed if there are several.
+    Set `with_models` to add a column with the models, which is needed if there are several.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

@@ -1,6 +1,6 @@
 """Juries: several judges vote on each answer, and a stronger judge decides if they disagree.
 
-The entry point refers to `plugin`.
+The package's entry point refers to `plugin`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_panel(config: VerificationConfig) -> Panel | None:
-        """Return the jury of a run, or None if none is configured. Raises `ConfigError` if it cannot vote."""
+        """Return the run's jury, or None if none is configured. Raises `ConfigError` if the jury is misconfigured."""
         from karenina_jury.votes import JurySettings
 
         jury = config.section(JurySettings).jury

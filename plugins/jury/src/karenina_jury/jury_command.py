@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
-    """Yield the sections printed by `karenina jury` for each jury and answering model."""
+    """Yield the sections that `karenina jury` prints for each jury and answering model."""
     for statistics in found:
         yield [Facts([*_facts(statistics)])]
         head = ["judge", "asked", "failed", "pass rate", "95% CI", "agrees with the jury"]
@@ -46,7 +46,7 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
 
 
 def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
-    """Yield the label and text of each fact. Leaves out "not judged" and escalation where they do not apply."""
+    """Yield the label and text of each fact. Unjudged answers and escalation are omitted where they do not apply."""
     yield (
         "Answers",
         f"{statistics.answers:,} of {in_one_line(statistics.answering)}, judged by {in_one_line(statistics.jury)}",
@@ -72,9 +72,9 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _long(rate: Rate, what: str) -> str:
-    """Format a rate with its confidence interval and counts: "80.0%, 95% CI [...]: 8 of 10 answers".
+    """Format a rate with its confidence interval and counts, as in "80.0%, 95% CI [...]: 8 of 10 answers".
 
-    A rate without a value is "none of 0 answers".
+    A rate without a value becomes "none of 0 answers".
     """
     if rate.value is None or rate.low is None or rate.high is None:
         return f"none of 0 {what}{undecided_text(rate)}"
@@ -86,13 +86,12 @@ def _long(rate: Rate, what: str) -> str:
 
 
 def _cells(rate: Rate) -> list[str]:
-    """Return the table cells of a rate: the value with any undecided answers, and the interval ("-" if unknown)."""
+    """Return a rate's table cells: its value with any undecided answers, and its interval or "-"."""
     bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
     return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
 
 
 def _short(rate: Rate) -> str:
-    """Format a rate with its denominator, without the confidence interval."""
     return f"{percent(rate.value)} of {rate.out_of:,}"
 
 

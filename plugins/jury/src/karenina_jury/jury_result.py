@@ -1,6 +1,6 @@
-"""The results of juries, and statistics about them.
+"""Jury results, and statistics about them.
 
-The statistics are pass rates, the agreement of the judges, and what escalation saved.
+The statistics are pass rates, the agreement between judges, and the savings from escalation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JudgeVote(BaseModel, defer_build=True):
     """The vote of one judge.
 
     `verdict` is None if the judge failed or is undecided. `decides` is True if the judge was asked after the vote.
-    `calls`, `input_tokens` and `output_tokens` are what the judge used for this answer.
+    `calls`, `input_tokens` and `output_tokens` are the judge's usage for this answer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -50,12 +50,12 @@ class JudgeVote(BaseModel, defer_build=True):
 
 
 class JuryRecord(BaseModel, defer_build=True):
-    """How a jury voted on an answer. It is stored in the result as the extension `karenina-jury`.
+    """The votes of a jury on an answer. The record is stored in the result as the extension `karenina-jury`.
 
     The voting judges come first in `judges`. `agreement` maps each field, or the outcome or verdict, to the share of
-    these judges that gave the most frequent vote. `escalate_to` is the judge that may be asked after the vote, and
-    `escalated` the reason for asking it, or None if it was not asked. `undecided` is the reason why the answer has no
-    verdict, or None if it has one.
+    voting judges that cast the most frequent vote. `escalate_to` is the judge that may be asked after the vote.
+    `escalated` is the reason for asking it, or None if it was not asked. `undecided` is the reason why the answer has
+    no verdict, or None if it has one.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -70,12 +70,12 @@ class JuryRecord(BaseModel, defer_build=True):
 
     @property
     def unanimous(self) -> bool:
-        """True if votes were counted and all voting judges agreed on everything."""
+        """Whether votes were counted and all voting judges agreed on everything."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
 
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
-    """Return the record of a jury, or None if the result comes from a single judge or its record is invalid."""
+    """Return the jury's record, or None if the result comes from a single judge or its record is invalid."""
     record = result.extensions.get(EXTENSION)
     if record is None:
         return None
@@ -86,7 +86,7 @@ def read_record(result: VerificationResult) -> JuryRecord | None:
 
 
 def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
-    """Make the record of a ballot. `decides` is True for the judge asked after the vote."""
+    """Make the record of a ballot. `decides` is True if the judge was asked after the vote."""
     result = ballot.result
     used = [part for part in (result.template.usage_metadata or {}).values() if part.get("scope") == "item"]
     return JudgeVote(
@@ -104,11 +104,11 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return `base` with the majority's `values`, and a new verdict on them.
+    """Return a copy of `base` with the majority's `values` and a new verdict based on them.
 
-    No single judge extracted exactly these values. The verdict is None if they leave it undecided, and False if a regex
-    of the template failed. If they cannot be compared with the ground truth, the verdict is False and the error is
-    recorded.
+    No single judge extracted exactly these values. The verdict is None if the values leave it undecided, and False if
+    one of the template's regular expressions failed. If the values cannot be compared with the ground truth, the
+    verdict is False and the error is recorded.
     """
     everything = {**(base.template.parsed_llm_response or {}), **values}
     judged = {name: everything.get(name) for name in bound.judge_fields}
@@ -135,10 +135,10 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
 
 
 def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
-    """Return the outcome for a verdict. It is undecided if the verdict is None.
+    """Return the outcome for a verdict. If the verdict is None, the outcome is undecided.
 
-    A wrong answer counts as truncated if the response was cut off, and otherwise as partial if the score `granular` is
-    above 0.
+    A wrong answer counts as truncated if the response was cut off. Otherwise, it counts as partial if the score
+    `granular` is greater than 0.
     """
     if verdict is None:
         return Outcome.UNDECIDED
@@ -151,10 +151,11 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
 
 
 class JudgeStatistics(BaseModel, defer_build=True):
-    """How one judge voted, on the answers that it was asked about.
+    """One judge's votes on the answers that it was asked about.
 
     `pass_rate` is based on the judge's own verdicts. `agrees` is the share of answers with the same verdict as the
-    jury's, among those for which both have a verdict. `decides` is True for a judge that is asked only after the vote.
+    jury's, among the answers for which both have a verdict. `decides` is True for a judge that is only asked after the
+    vote.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -171,12 +172,12 @@ class JudgeStatistics(BaseModel, defer_build=True):
 
 
 class JuryStatistics(BaseModel, defer_build=True):
-    """How one jury voted on the answers of one model.
+    """One jury's votes on the answers of one model.
 
-    `unanimous` is the share of answers on which all voting judges agree, and `fields` breaks it down by field, or
-    outcome or verdict, for the answers with a vote on it. `escalated` is the share of answers for which the judge
-    `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate what it would have used for the other answers.
-    `saved_usd` is the cost of these calls, or None if unknown.
+    `unanimous` is the share of answers on which all voting judges agree. `fields` gives this share for each field,
+    outcome or verdict, among the answers with a vote on it. `escalated` is the share of answers for which the judge
+    `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate this judge's usage if it had been asked for the
+    other answers too. `saved_usd` is the cost of these calls, or None if it is unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -199,9 +200,9 @@ class JuryStatistics(BaseModel, defer_build=True):
 def describe_juries(
     results: Iterable[VerificationResult], cost_per_call: Mapping[str, float] | None = None
 ) -> list[JuryStatistics]:
-    """Compute the statistics of each jury and answering model. Single judges are ignored.
+    """Compute the statistics for each jury and answering model. Results of single judges are ignored.
 
-    `cost_per_call` maps the IDs of judges to the mean cost of a call in US dollars.
+    `cost_per_call` maps the IDs of judges to their mean cost per call in US dollars.
     """
     groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
     for result in results:
@@ -213,9 +214,9 @@ def describe_juries(
 
 
 def mean_call_costs(source: Path) -> dict[str, float]:
-    """Return the mean cost of a call by model ID, in US dollars, from the journal of a result file.
+    """Return the mean cost per call in US dollars, by model ID, from a result file's journal.
 
-    Models with a call of unknown price are left out. Without a readable journal, the result is empty.
+    Models with any call of unknown price are omitted. If there is no readable journal, the result is empty.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
@@ -242,9 +243,9 @@ def _describe(
     answers: Sequence[tuple[VerificationResult, JuryRecord]],
     costs: Mapping[str, float],
 ) -> JuryStatistics:
-    """Compute the statistics of one jury and answering model.
+    """Compute the statistics for one jury and answering model.
 
-    `costs` maps the IDs of judges to the mean cost of a call in US dollars. The savings are 0 if the judge
+    `costs` maps the IDs of judges to their mean cost per call in US dollars. The savings are 0 if the judge
     `escalate_to` was never asked.
     """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
@@ -280,7 +281,7 @@ def _describe(
 
 
 def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[JudgeStatistics]:
-    """Compute the statistics of the judges. The voting judges come first."""
+    """Compute the statistics for each judge. The voting judges come first."""
     votes: dict[tuple[bool, str], list[tuple[VerificationResult, JudgeVote]]] = {}
     for result, record in answers:
         for vote in record.judges:
@@ -292,14 +293,14 @@ def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[Ju
 
 
 def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
-    """Sort key that puts the voting judges before the deciding judge."""
+    """Return a sort key that puts the voting judges before the deciding judge."""
     return entry[0][0]
 
 
 def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
-    """Compute the statistics of one judge.
+    """Compute the statistics for one judge.
 
-    `votes` must not be empty. `decides` is true for the judge asked after the vote.
+    `votes` must not be empty. `decides` is True if the judge was asked after the vote.
     """
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(

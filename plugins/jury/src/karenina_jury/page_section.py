@@ -35,10 +35,7 @@ _PLOT: Final = IntervalPlot("Judge", "Pass rate", "Low", "High")
 
 
 def jury_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return a section with a table of rates for each jury in each run.
-
-    Returns nothing if no run has a jury.
-    """
+    """Return a section with a table of rates for each jury in each run. Returns nothing if no run has a jury."""
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
         for jury in describe_juries(run.results):
@@ -58,12 +55,12 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _row(name: str, rate: Rate, asked: int, failed: int, agrees: float | None) -> list[Cell]:
-    """Return a table row. `agrees` is None for the jury itself."""
+    """Return a table row. For the jury's own row, `agrees` is None."""
     return [name, rate.value, rate.low, rate.high, asked, failed, agrees]
 
 
 def _summary(statistics: JuryStatistics) -> str:
-    """Say how often the judges agreed and how often the stronger judge was asked."""
+    """Return a sentence about how often the judges agreed and how often the stronger judge was asked."""
     text = f"All first judges agreed on {statistics.unanimous.hits:,} of {statistics.answers:,} answers."
     if statistics.escalate_to is not None:
         text += f" {statistics.escalate_to} was asked for {statistics.escalated.hits:,}."
@@ -74,9 +71,9 @@ NAME: Final = "Jury"
 
 
 def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note about each jury, for runs with a source file.
+    """Return a note about each jury in the runs that have a source file.
 
-    Files are read to the end only if their first result comes from a jury.
+    A file is only read to the end if its first result comes from a jury.
     """
     notes = []
     for run in runs:
@@ -90,9 +87,9 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _results(run: NotedRun) -> Iterator[VerificationResult]:
-    """Yield the results for a note, or nothing if the first result in the file is not from a jury.
+    """Yield the results for a note. Yields nothing if the first result in the file does not come from a jury.
 
-    These are the results of `run.model`, or all results if it is None. `run.source` must be set.
+    If `run.model` is set, only that model's results are included. `run.source` must be set.
     """
     assert run.source is not None
     results = iter(iterate_results(run.source))
@@ -105,7 +102,7 @@ def _results(run: NotedRun) -> Iterator[VerificationResult]:
 
 
 def _text(statistics: JuryStatistics) -> str:
-    """Format a note: the rates of the judges, their agreement, and what escalation saved."""
+    """Format a note: the judges' rates, their agreement, and the savings from escalation."""
     alone = ", ".join(f"{judge.judge} {_rate(judge.pass_rate)}" for judge in statistics.judges)
     text = f"{statistics.jury}; alone: {alone}; the first judges agree on {percent(statistics.unanimous.value)}"
     if statistics.escalate_to is None:
@@ -117,6 +114,6 @@ def _text(statistics: JuryStatistics) -> str:
 
 
 def _rate(rate: Rate) -> str:
-    """Format a rate with its denominator and any undecided answers, or say that there is no verdict."""
+    """Format a rate with its denominator and any undecided answers. A rate without a value is "without a verdict"."""
     text = "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
     return text + (f" ({undecided_text(rate).removeprefix('; ')})" if rate.undecided else "")

@@ -7,7 +7,7 @@
   judges cast no vote on verdicts, but their values count like those of other judges.
 4. The result names the jury as its judge and contains every vote (`JuryRecord`).
 
-Calls are made and stored as for single judges. They depend only on the replies, so a run that is resumed, replayed or
+Calls are made and stored as for single judges. They only depend on the replies, so a run that is resumed, replayed or
 rescored makes the same calls. The exception is a vote on verdicts, which depends on the ground truth.
 """
 
@@ -27,6 +27,7 @@ from karenina_engine.run.panel import not_judged
 from karenina_jury.jury_result import EXTENSION, JuryRecord, combined, make_vote
 from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
 from karenina_template.question_template import template_of
+from karenina_template.templates.primitives import files_of
 from karenina_template.templates.shapes.schema import is_reasoning
 from karenina_toolkit.stage_support import gather_all
 
@@ -42,10 +43,10 @@ INTERFACE: Final = "jury"
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
-    """Create the jury of a run.
+    """Create the jury for a run.
 
     Raises `ConfigError` if the run has no templates, if `jury.escalate_to` is not a judge, if fewer than two judges
-    vote, or if the quorum is not more than half of them.
+    vote, or if the quorum is not more than half of the voting judges.
     """
     judges = config.core.parsing_models
     ids = [judge.id for judge in judges]
@@ -81,12 +82,12 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
         raise ConfigError(
             [f"jury.quorum must be {bounds} (more than half of the {len(first)} voting judges), not {quorum}"]
         )
-    return JuryPanel(jury, quorum, first, others)
+    return JuryPanel(config, jury, quorum, first, others)
 
 
 @dataclass(slots=True)
 class _Vote:
-    """The vote on one answer: the ballots, their count, and the template if it was needed."""
+    """The vote on one answer: the ballots, the count, and the template if it was needed."""
 
     asked: list[Ballot]
     count: Count
@@ -94,9 +95,17 @@ class _Vote:
 
 
 class JuryPanel:
-    """Several judges that vote on answers, and perhaps one that decides without a quorum."""
+    """Several judges that vote on answers, with an optional judge that decides if there is no quorum."""
 
-    def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
+    def __init__(
+        self,
+        config: VerificationConfig,
+        jury: Jury,
+        quorum: int,
+        first: Sequence[ModelConfig],
+        others: Sequence[ModelConfig],
+    ) -> None:
+        self._config = config
         self._jury = jury
         self._quorum = quorum
         self._first = tuple(first)
@@ -112,7 +121,7 @@ class JuryPanel:
         )
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Let the jury judge an answer. The extension `karenina-jury` of the result contains every vote."""
+        """Have the jury judge an answer. The result's extension `karenina-jury` contains every vote."""
         results = await gather_all(answer.ask(judge) for judge in self._first)
         ballots = [Ballot(judge.id, result) for judge, result in zip(self._first, results, strict=True)]
         vote = self._count(answer, ballots)
@@ -128,9 +137,9 @@ class JuryPanel:
         return result.model_copy(update={"extensions": extensions})
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
-        """Count the ballots by verdict or by field, as configured.
+        """Count the ballots by verdict or by field, depending on the configuration.
 
-        The template is loaded only for votes on fields, and only if a judge succeeded.
+        The template is only loaded for votes on fields, and only if at least one judge succeeded.
         """
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
@@ -141,7 +150,7 @@ class JuryPanel:
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
 
     def _record(self, vote: _Vote) -> JuryRecord:
-        """Make the record of a vote. `evaluate` adds the ballots later."""
+        """Make the record of a vote. `evaluate` adds the ballots to it later."""
         return JuryRecord(
             vote=self._jury.vote,
             quorum=self._quorum,
@@ -151,11 +160,12 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Determine the result from the vote, or ask the stronger judge.
+        """Determine the result from the vote, asking the stronger judge if necessary.
 
-        The stronger judge, if there is one, is asked if the vote is undecided or a judge's excerpt is missing. The
-        reason is noted in `record`, and its ballot is added to `vote.asked`. If no judge succeeds, the result is that
-        of the first judge. If there is no verdict, it is also that of the first judge, but marked as not judged.
+        The stronger judge, if there is one, is asked if there is no quorum or if a judge found no excerpt for a value.
+        The reason is stored in `record`, and its ballot is added to `vote.asked`. If no judge succeeds, the first
+        judge's result is returned. If there is no verdict, a copy of the first judge's result is returned that is
+        marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):
@@ -165,7 +175,8 @@ class JuryPanel:
         if self._other is not None:
             why = _describe_missing(vote.asked) or why
         if why is None:
-            return await _elected(vote)
+            with files_of(self._config):
+                return await _elected(vote)
         if self._other is None:
             record.undecided = why
             return not_judged(first, f"jury: {why}", _outcome_without_vote(vote.asked))
@@ -179,14 +190,17 @@ class JuryPanel:
 
 
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
-    """Return the outcome without a quorum: undecided if a judge is and none failed, or else PARSE_ERROR."""
+    """Return the outcome if there is no quorum.
+
+    It is undecided if at least one judge is undecided and no judge failed. Otherwise, it is PARSE_ERROR.
+    """
     outcomes = {ballot.result.outcome for ballot in ballots}
     failed = any(outcome.group == "not_judged" for outcome in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:
-    """Return the fields to vote on: those with a rule or, if there are none, all but reasoning fields.
+    """Return the fields to vote on: those with a rule or, if there are none, all except reasoning fields.
 
     Returns an empty list if `bound` is None.
     """
@@ -199,7 +213,7 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 async def _elected(vote: _Vote) -> VerificationResult:
     """Return the result of the first judge that agrees with the majority on all fields.
 
-    If there is none, the majority's values are combined in a new result.
+    If there is no such judge, the majority's values are combined into a new result.
     """
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
@@ -211,6 +225,6 @@ async def _elected(vote: _Vote) -> VerificationResult:
 
 
 def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
-    """Say which judges found no excerpt for which values. Returns None if no excerpt is missing."""
+    """Describe which judges found no excerpts for which values. Returns None if no excerpts are missing."""
     missing = {ballot.judge: ", ".join(ballot.missing_excerpts) for ballot in ballots if ballot.missing_excerpts}
     return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in missing.items()) or None

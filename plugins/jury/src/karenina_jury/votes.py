@@ -1,6 +1,6 @@
-"""The votes of judges, and how they are counted.
+"""The votes of judges, and counting them.
 
-Values are compared with each other but never with the ground truth, so the calls of a run do not depend on it.
+Values are compared with each other but never with the ground truth, so a run's calls do not depend on the ground truth.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 FIELDS: Final = "fields"
-"""The kind of a ballot with extracted values. If a check failed the answer, the outcome is the kind instead."""
+"""The kind of a ballot with extracted values. If a check failed the answer, the kind is the outcome instead."""
 VERDICT: Final = "verdict"
 OUTCOME: Final = "outcome"
 
@@ -64,16 +64,16 @@ class JurySettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The ID of a judge, and the judge's result for the answer."""
+    """A judge's ID, and the judge's result for the answer."""
 
     judge: str
     result: VerificationResult
 
     @property
     def kind(self) -> str | None:
-        """What is voted for: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed.
+        """The subject of the vote: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed.
 
-        It is still `FIELDS` if the values cannot be compared with the ground truth.
+        If the values cannot be compared with the ground truth, the kind is still `FIELDS`.
         """
         if self.result.outcome is Outcome.UNDECIDED:
             return FIELDS
@@ -83,12 +83,12 @@ class Ballot:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The values extracted by the judge."""
+        """The values that the judge extracted."""
         return self.result.template.parsed_llm_response or {}
 
     @property
     def missing_excerpts(self) -> Sequence[str]:
-        """The fields for which the judge found no excerpt. Always empty without deep judgment."""
+        """The fields for which the judge found no excerpt. Without deep judgment, this is always empty."""
         judgment = self.result.deep_judgment
         return (judgment.attributes_without_excerpts or ()) if judgment is not None else ()
 
@@ -97,9 +97,9 @@ class Ballot:
 class Count:
     """The result of counting votes.
 
-    `agreement` maps each field, or the outcome or verdict, to the share of judges with the most frequent vote. `values`
-    contains the fields that have a quorum, and `agreeing` the ballots with all of these values. `undecided` is the
-    reason why there is no quorum, or None if there is one.
+    `agreement` maps each field, or the outcome or verdict, to the share of judges that cast the most frequent vote.
+    `values` contains the values of fields with a quorum, and `agreeing` contains the ballots with all of these values.
+    `undecided` is the reason why there is no quorum, or None if there is one.
     """
 
     agreement: Mapping[str, float]
@@ -111,8 +111,8 @@ class Count:
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
     """Count the votes on the value of each field. Failed judges do not vote, but count in the denominator.
 
-    Judges first vote on whether a check failed the answer, and fields are counted only if a quorum says no. There are
-    no values if any field has no quorum.
+    Judges first vote on whether a check failed the answer. Fields are only counted if there is a quorum against this.
+    If any field has no quorum, there are no values.
     """
     votes = {ballot.judge: ballot.kind for ballot in ballots if ballot.kind is not None}
     kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
@@ -140,7 +140,7 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
     """Count the votes on the verdict. At least `quorum` judges must agree.
 
-    Failed or undecided judges do not vote, but count in the denominator.
+    Failed and undecided judges do not vote, but count in the denominator.
     """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
@@ -151,11 +151,11 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
 
 
 def comparable(value: object) -> Hashable:
-    """Return a key that is the same for equivalent values.
+    """Return a key that is the same for all equivalent values.
 
-    Strings are equivalent if they differ only in case, spaces, outer punctuation, or characters that look the same.
-    Lists are equivalent if they differ only in order. Numbers are equivalent if they are equal, but never equivalent to
-    a string or boolean.
+    Strings are equivalent if they only differ in case, spaces, outer punctuation, or characters that look the same.
+    Lists are equivalent if they only differ in order. Numbers are equivalent if they are equal, but a number is never
+    equivalent to a string or boolean.
     """
     match value:
         case str():
@@ -174,7 +174,7 @@ def comparable(value: object) -> Hashable:
 
 
 def _plain(text: str) -> str:
-    """Fold case and spacing, and remove outer punctuation unless there is nothing else."""
+    """Normalize case and spacing, and remove outer punctuation unless the text consists only of punctuation."""
     words = fold(" ".join(fold(text).casefold().split()))
     return words.strip(" .,;:!?\"'`*()[]«»“”") or words
 
@@ -182,11 +182,11 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Find the most frequent vote. Returns it with its share of all judges.
+    """Return the most frequent vote, its share of all judges, and the reason if there is no quorum.
 
-    The third value says why there is no quorum, or is None if there is one. The first of several equally frequent votes
-    wins. Without any votes, the result is None with a share of 0. `what` names the subject of the vote, and `shown`
-    maps judges to their votes as shown in the reason.
+    If there is a quorum, the reason is None. The first of several equally frequent votes wins. Without any votes, the
+    winner is None with a share of 0. `what` names the subject of the vote. `shown` maps judges to their votes in the
+    form used in the reason.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"
@@ -198,10 +198,10 @@ def _winner(
 
 
 def _ballots_for(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:
-    """Return the ballots with the vote `winner`. Judges without a vote are left out."""
+    """Return the ballots whose vote is `winner`. Judges without a vote are skipped."""
     return [ballot for ballot in ballots if ballot.judge in votes and votes[ballot.judge] == winner]
 
 
 def _shown(ballots: Iterable[Ballot], name: str) -> dict[str, str]:
-    """Return each judge's value of a field as a string, cut to 80 characters."""
+    """Return each judge's value for the given field as a string of at most 80 characters."""
     return {ballot.judge: repr(ballot.values.get(name))[:80] for ballot in ballots}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
-from karenina_math.reading import Tree
+from karenina_math.trees import Tree
 
 DIGITS: Final = 60
 SLACK: Final = mpmath.mpf(10) ** -45
@@ -82,6 +82,8 @@ def _value(tree: Tree, point: Point) -> Value:
         case "number":
             _check_exponent(parts[0])
             return Fraction(parts[0])
+        case "based":
+            return Fraction(int(parts[0], parts[1]))
         case "repeating":
             return _repeating(parts[0])
         case "symbol":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, ClassVar, Final, Literal
@@ -9,13 +10,15 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field
 
 from karenina_core.models.settings_models import AllowedInFiles
-from karenina_math.reading import Tree, read
+from karenina_math.reading import read
 from karenina_math.tokens import NotReadable, TooLarge
+from karenina_math.trees import Tree
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
 from karenina_template.templates.primitives.values import Number, exact, text_of
 from karenina_toolkit.limits import ChildError, LimitReached, call_limited
 
 _SECONDS: Final = 5.0
+_COMMA: Final = re.compile(r"[-\u2212]?[0-9]+,[0-9]+")
 
 
 class MathEqual(ReadingPrimitive, defer_build=True):
@@ -31,14 +34,16 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     - `unreadable`: whether a text that is no expression counts as wrong ("wrong") or leaves the item undecided
       ("not_judged", the default).
 
-    Expressions are equal if they have the same values, to 45 digits, at several points. *x = 3* equals *3*, an
-    inequality its interval, and an equation its multiples. *i* and *e* are constants. *log* is undecided if the result
-    depends on its base, and so is *1/2x*. A text of more than 2,000 characters, and a comparison that takes too long,
-    are undecided.
+    Expressions are equal if they have the same values, to 45 digits, at several points. *x = 3* and *AB = 3* equal *3*,
+    *x = 2, y = 1* the pair *(2, 1)*, an inequality its interval, an equation its multiples, and *3:2* equals *6:4*. *i*
+    and *e* are constants. Undecided are *log* if the result depends on its base, *1/2x*, the same number in another
+    base (*204_5* for *54*), *1,22* for *1.22*, a text of more than 2,000 characters, and a comparison that takes too
+    long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     is_slow: ClassVar[bool] = True
+    field_type: ClassVar[str | None] = "expression"
 
     domain: Literal["real", "positive", "integer", "complex"] = Field(
         default="real", description="The numbers that symbols stand for."
@@ -72,6 +77,15 @@ class MathEqual(ReadingPrimitive, defer_build=True):
             return Unreadable(f"the value cannot be read: {error}")
         if value == truth:
             return True
+        verdict = self._compare(truth, value)
+        if verdict is False and (number := _decimal_comma(text) or _decimal_comma(str(text_of(expected)))):
+            one, other = (_read(_decimal_comma(part) or part) for part in (text, str(text_of(expected))))
+            if self._compare(one, other) is True:
+                return Undecided(f"the comma in {number} may be a decimal mark")
+        return verdict
+
+    def _compare(self, truth: Tree, value: Tree) -> bool | Undecided:
+        """Return whether two trees are equal, compared in a child process."""
         tolerance = str(Fraction(exact(self.tolerance or 0)))
         try:
             reply = call_limited(
@@ -95,6 +109,11 @@ class MathEqual(ReadingPrimitive, defer_build=True):
             return _read(text)
         except ValueError as error:
             raise self._wrong_truth(f"an expression that can be read ({error})", expected) from None
+
+
+def _decimal_comma(text: str) -> str | None:
+    """Return a number such as *1,22* with a point as the decimal mark, or None for other texts."""
+    return text.strip(" $").replace(",", ".") if _COMMA.fullmatch(text.strip(" $")) else None
 
 
 @lru_cache(maxsize=4_096)

@@ -1,15 +1,12 @@
-"""Reads a whole mathematical text into a tree. Nothing is computed, and no text is evaluated as a program.
-
-A tree is a list: the kind of node, then its parts. JSON can carry it to a child process.
-"""
+"""Reads a whole mathematical text into a tree. Nothing is computed, and no text is evaluated as a program."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from karenina_math.tokens import FUNCTIONS, GREEK, NotReadable, Token, TooLarge, tokens_of
+from karenina_math.trees import Tree, is_mixed
 
-Tree = list[Any]
 DEEPEST: Final = 60
 _MOST_SYMBOLS: Final = 20
 _RELATIONS: Final = {
@@ -22,7 +19,10 @@ _OVER: Final = frozenset({"/", "\\div"})
 _FRACTIONS: Final = frozenset({"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"})
 _MATRICES: Final = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "array"})
 _APPLIED: Final = frozenset("fghFGHP")
-_CLOSING: Final = frozenset({")", "]", "}", "\\}", ",", ";", "&", "\\\\", "\\end", "\\rfloor", "\\rceil", "\\rangle"})
+_BASES: Final = [str(base) for base in range(2, 37)]
+_CLOSING: Final = frozenset(
+    {")", "]", "}", "\\}", ",", ";", ":", "&", "\\\\", "\\end", "\\rfloor", "\\rceil", "\\rangle"}
+)
 
 
 def read(text: str) -> Tree:
@@ -63,11 +63,24 @@ class _Reader:
         if self._depth > DEEPEST:
             raise TooLarge(f"the value is nested more than {DEEPEST} deep")
         parts: Tree = [self._set()]
+        if self._next() == ":":
+            parts = [self._ratio(parts[0])]
         while (sign := _RELATIONS.get(self._next())) is not None:
             self.place += 1
             parts += [sign, self._set()]
+            if self._next() == ":":
+                parts.append(self._ratio(parts.pop()))
         self._depth -= 1
         return parts[0] if len(parts) == 1 else ["relation", *parts]
+
+    def _ratio(self, first: Tree) -> Tree:
+        """Return a ratio such as *3:2*, whose first term was read. *2:30* may be a time."""
+        terms, last = [first], ""
+        while self._take(":"):
+            last = self._next()
+            terms.append(self._set())
+        is_time = len(terms) == 2 and len(last) == 2 and last.isdigit() and last < "60"
+        return ["time" if is_time else "ratio", *terms]
 
     def _set(self) -> Tree:
         """Return a sum, or several sets with the signs between them."""
@@ -111,7 +124,7 @@ class _Reader:
                 if after_slash:
                     raise TooLarge("a product after a slash has two readings, as in 1/2x")
                 right = self._power()
-                mixed = _is_mixed(left, right)
+                mixed = is_mixed(left, right)
                 left = ["sum", left, right] if mixed else ["times", left, right]
             else:
                 return left
@@ -169,14 +182,22 @@ class _Reader:
         self.place += 1
         match token.kind:
             case "number":
-                if self._next() == "_":
-                    raise NotReadable("a number has a subscript")
+                if self._take("_"):
+                    return ["based", token.text, self._base(token.text)]
                 return ["number", token.text]
             case "repeating":
                 return ["repeating", token.text]
             case "word":
                 return self._symbol(token.text)
         return self._command(token.text) if token.kind == "command" else self._bracket(token.text)
+
+    def _base(self, digits: str) -> int:
+        """Return the base of a number such as *204_5*. Raises `NotReadable` unless it has only digits of that base."""
+        base = self._argument()
+        size = int(base[1]) if base[0] == "number" and base[1] in _BASES else 0
+        if not digits.isdigit() or any(int(digit) >= size for digit in digits):
+            raise NotReadable("the base of a number is not possible")
+        return size
 
     def _bracket(self, sign: str) -> Tree:
         """Return what is in brackets."""
@@ -187,7 +208,11 @@ class _Reader:
             self._expect("|")
             return ["function", "abs", inner]
         if sign == "{":
-            return self._until("}")
+            bars, self._bars = self._bars, 0
+            found = self.items()
+            self._bars = bars
+            self._expect("}")
+            return found[1] if len(found) == 2 else ["set", *found[1:]]
         if sign not in ("(", "["):
             raise NotReadable(f"{sign!r} is not expected")
         bars, self._bars = self._bars, 0
@@ -236,6 +261,8 @@ class _Reader:
                 if self._take("\\}"):
                     return ["set"]
                 found = self.items()
+                if any(item[0] == "relation" and item[1][0] == "ratio" for item in found[1:]):
+                    raise TooLarge("a set with a condition is not read")
                 self._expect("\\}")
                 return ["set", *found[1:]]
             case "\\lfloor" | "\\lceil":
@@ -365,16 +392,3 @@ class _Reader:
         """Move over the next token. Raises `NotReadable` if it is another one."""
         if not self._take(text):
             raise NotReadable(f"{text!r} is missing")
-
-
-def _is_mixed(left: Tree, right: Tree) -> bool:
-    """Return whether an integer before a proper fraction is a mixed number, such as two and a half."""
-    if left[0] != "number" or not left[1].isdigit() or right[0] != "over":
-        return False
-    above, below = right[1], right[2]
-    return bool(
-        above[0] == below[0] == "number"
-        and above[1].isdigit()
-        and below[1].isdigit()
-        and 0 < int(above[1]) < int(below[1])
-    )

@@ -31,6 +31,8 @@ FUNCTIONS: Final = frozenset(
         "exp",
         "sqrt",
         "abs",
+        "floor",
+        "ceil",
     ]
 )
 GREEK: Final = frozenset(
@@ -84,8 +86,8 @@ _SAME: Final = {
     "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "\u222a": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
     "\u211d": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ", "½": r"\frac12 ", "⅓": r"\frac13 ",
     "⅔": r"\frac23 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅕": r"\frac15 ", "⅙": r"\frac16 ", "⅛": r"\frac18 ",
-    "**": "^", r"\%": "%", r"\$": "", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lvert": "|", r"\rvert": "|",
-    r"\vert": "|",
+    ">=": r"\ge ", "<=": r"\le ", " !=": r" \ne ", "**": "^", r"\%": "%", r"\$": "",
+    r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lvert": "|", r"\rvert": "|", r"\vert": "|",
     **{letter: f"\\{name} " for letter, name in _GREEK_LETTERS.items()},
 }  # fmt: skip
 _RAISED: Final = {letter: str(digit) for digit, letter in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁻": "-"}
@@ -95,6 +97,7 @@ _STYLE: Final = re.compile(
 )
 _WRAPPED: Final = re.compile(r"\\(?:mathbf|mathrm|mathit|boldsymbol|mathsf|operatorname|bm)\s*\{([^{}]*)\}")
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
+_PERCENT: Final = re.compile(r"(?<=[\d})])\s*\bper ?cent\b")
 _NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
 _TOKEN: Final = re.compile(
     r"(?P<repeating>\d+\.\d*\\overline\s*\{\d+\})"
@@ -102,7 +105,7 @@ _TOKEN: Final = re.compile(
     r"|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<command>\\(?:begin|end)\s*\{[a-zA-Z]+\}|\\[A-Za-z]+|\\[{}\\])"
     r"|(?P<word>[A-Za-z]+)"
-    r"|(?P<sign>[-+*/^_=<>()\[\]{}|,;!%&'])"
+    r"|(?P<sign>[-+*/^_=<>()\[\]{}|,;:!%&'])"
     r"|(?P<space>\s+|\\,)"
 )
 _THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
@@ -189,6 +192,9 @@ def _plain(text: str) -> str:
     text = _WRAPPED.sub(r" \1 ", _STYLE.sub(lambda match: "" if match[0] == r"\!" else " ", _keep_thin(text)))
     text = _TEXT.sub(r" \1 ", text).strip()
     text = re.sub(r"(?<=[\w})\]%!])\s*\.$", "", text)
+    text = _PERCENT.sub("%", text)
+    if text.casefold() in _PROSE:
+        raise NotReadable(f"{text!r} is no expression")
     if _NO_SOLUTION.fullmatch(text):
         return r"\emptyset"
     if _THOUSANDS.search(text) and not re.search(r"[(\[]|\\\{", text):
@@ -220,8 +226,8 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
     """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols."""
     if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo") or word in GREEK:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]
-    if word in ("and", "or"):
+    if word.lower() in ("and", "or"):
         return [Token("sign", ",", spaced)]
-    if len(word) > 3 or word.lower() in _PROSE:
+    if len(word) > 3 or (word.lower() in _PROSE and not word.isupper()):  # NO is a segment in geometry
         raise NotReadable(f"{word!r} is no expression")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]

@@ -1,4 +1,4 @@
-"""MCP tools for a run's agents. The entry point names `plugin`."""
+"""MCP tools for the agents in a run. The entry point refers to `plugin`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __getattr__ = lazy_names(__name__, {"MCPSource": ".tool_list", "ServerOptions": 
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The hook implementations of this distribution."""
+    """The hook implementations that this distribution provides."""
 
     @staticmethod
     @hookimpl
     def karenina_tool_sources() -> list[ToolSource]:
-        """Return the source of tools from the MCP servers of a model."""
+        """Return the tool source for a model's MCP servers."""
         from karenina_mcp.tool_list import MCPSource
 
         return [MCPSource()]

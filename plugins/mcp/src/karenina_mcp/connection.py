@@ -1,4 +1,4 @@
-"""Connections to MCP servers. They are opened concurrently, and reopened if a server ends."""
+"""Connections to MCP servers. They are opened concurrently, and reopened if a server exits."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
 )
-"""Environment variables for servers, besides those that the MCP library passes on (PATH, HOME, TERM, ...)."""
+"""Environment variables passed to servers in addition to those that the MCP library passes (PATH, HOME, TERM, ...)."""
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Create the transport to a server, without connecting. A server process runs in `workspace`.
+    """Return the transport for a server, without connecting. A server process runs in `workspace`.
 
-    `output` gets the stderr of the process and, if the server is stopped, the reason. Raises `ValueError` if the
-    command line is empty, the program is not found, or an environment variable is not set. Servers with a URL raise
-    this when they are connected.
+    `output` receives the process's stderr and, if the server is stopped, the reason. Raises `ValueError` if the command
+    line is empty, the program is not found, or an environment variable is not set. For servers with a URL, the error is
+    raised when connecting.
     """
     if server.is_remote:
         return _over_http(server, output, bounds)
@@ -75,9 +75,9 @@ def transport(server: Server, workspace: Path | None, output: Output, bounds: Re
 
 @asynccontextmanager
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
-    """Connect to a server by URL for the duration of the block.
+    """Connect to a server by URL for the duration of the `with` block.
 
-    A reply that is broken or exceeds `bounds` closes the connection. The reason is then in `output.stopped`.
+    If a reply is invalid or exceeds `bounds`, the connection is closed and the reason is stored in `output.stopped`.
     """
 
     def note(error: BrokenReply | ReplyTooLarge) -> None:
@@ -107,7 +107,7 @@ def result_text(result: CallToolResult) -> str:
 
 
 def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
-    """Yield the text of each block. Links are written out; images, audio and other data are described."""
+    """Yield the text of each block. Links are written out. Images, audio and other data are described."""
     for block in blocks:
         if isinstance(block, TextContent):
             yield block.text
@@ -136,7 +136,7 @@ async def answer_elicitation(
 ) -> ElicitResult:
     """Fill in the form requested by the server with its default values.
 
-    Declines if a required field has no default, or if the server wants to open a web page.
+    The request is declined if a required field has no default, or if the server wants to open a web page.
     """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")
@@ -152,9 +152,9 @@ async def answer_elicitation(
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
-"""The maximum number of pages read from a server's tool list. Further pages are ignored."""
+"""The maximum number of pages to read from a server's tool list. Further pages are ignored."""
 MOST_TOOLS: Final = 1000
-"""Maximum tools that one server may list."""
+"""The maximum number of tools that a server may list."""
 _MOMENT: Final = 1.0
 
 
@@ -162,10 +162,10 @@ _MOMENT: Final = 1.0
 async def open_connections(
     servers: Sequence[Server], workspace: Path | None, bounds: ReplyBounds
 ) -> AsyncIterator[list[Connection]]:
-    """Connect to all servers and list their tools, for the duration of the block.
+    """Connect to all servers and list their tools, for the duration of the `with` block.
 
-    If one of them cannot be reached, the others are closed too. Raises `PortError` of the category `connection` in that
-    case.
+    If one of them cannot be reached, the others are closed too, and `PortError` with the category `connection` is
+    raised.
     """
     connections = [Connection(server, workspace, bounds) for server in servers]
     try:
@@ -179,10 +179,10 @@ async def open_connections(
 
 
 class Connection:
-    """A connection to one server. If the server ends, the next call connects again.
+    """A connection to a server. If the server exits, the next call reconnects.
 
-    When a server ends, all its calls fail, including those of other items. They are then retried once on a new server,
-    one at a time, so that a call that crashes every server does no harm to the others.
+    When a server exits, all of its calls fail, including those of other items. They are then retried once on a new
+    server, one at a time, so that a call that crashes every server does not affect the others.
     """
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
@@ -195,10 +195,10 @@ class Connection:
         self._link: _ClientTask | None = None
 
     async def begin(self) -> None:
-        """Connect, and store the tools of the server in `listing`.
+        """Connect, and store the server's tools in `listing`.
 
-        Raises `PortError` of the category `connection` if the server cannot be started or reached, or breaks the
-        protocol.
+        Raises `PortError` with the category `connection` if the server cannot be started or reached, or if it violates
+        the protocol.
         """
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
@@ -207,11 +207,11 @@ class Connection:
             raise PortError(self._explain_failure(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return its result as text. The call is repeated once if the server ended.
+        """Call a tool and return its result as text. If the server exits, the call is repeated once.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice. The
-        error is also a `ToolError` if a remote server was disconnected because of its reply, because it is still
-        running.
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server exits twice. If
+        a remote server was disconnected because of its reply, the error is a `ToolError` instead, because the server is
+        still running.
         """
         try:
             return await self._call_once(tool, arguments)
@@ -228,7 +228,7 @@ class Connection:
     async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Call the tool once and return its result as text.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `_ServerGone` if the server ended or
+        Raises `ToolError` if the tool fails or does not respond in time, and `_ServerGone` if the server exits or
         cannot be started.
         """
         try:
@@ -250,14 +250,14 @@ class Connection:
         return message
 
     async def aclose(self) -> None:
-        """Close the connection, and stop the server if it was started by a command."""
+        """Close the connection. A server that was started by a command is stopped."""
         if self._link is not None:
             await self._link.end()
 
     async def _client(self) -> Client:
-        """Return the connected client, after connecting if necessary.
+        """Return the connected client. Connect if necessary.
 
-        Raises `_CannotConnect` if that fails.
+        Raises `_CannotConnect` if connecting fails.
         """
         async with self._one_at_a_time:
             if self._link is None or self._link.over:
@@ -267,9 +267,9 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """List the tools on the first `MOST_PAGES` pages of the server's tool list. There may be none.
+        """Return the tools on the first `MOST_PAGES` pages of the server's tool list, which may be empty.
 
-        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS`.
+        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
         """
         if client.server_capabilities.tools is None:
             return []
@@ -286,7 +286,7 @@ class Connection:
         return tools
 
     def _explain_failure(self, error: Exception) -> str:
-        """Explain why the server cannot be used. Includes the end of its stderr, without secrets."""
+        """Explain why the server cannot be used. The message includes the end of its stderr, without secrets."""
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
             why = f"the server did not answer within {seconds:g} s; raise start_timeout"
@@ -297,9 +297,9 @@ class Connection:
         return self._without_secrets(message)
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
-        """Return the error to raise for a failed call: `_ServerGone` if the server ended, or else `ToolError`.
+        """Return the exception to raise for a failed call: `_ServerGone` if the server exited, otherwise `ToolError`.
 
-        If the server has dropped the session, the next call connects again.
+        If the server has dropped the session, the next call reconnects.
         """
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
             message = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
@@ -314,14 +314,13 @@ class Connection:
         return ToolError(self._without_secrets(message))
 
     def _without_secrets(self, text: str) -> str:
-        """Return `text` with the server's secrets masked."""
         return mask_secrets(text, self.server.secrets())
 
 
 class _ServerGone(Exception):
-    """Raised when a server ends during a call or cannot be started.
+    """Raised if a server exits during a call or cannot be started.
 
-    `stopped` is True if this program stopped it because of a reply that was broken or too large.
+    `stopped` is True if this program stopped the server because a reply was invalid or too large.
     """
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
@@ -330,11 +329,11 @@ class _ServerGone(Exception):
 
 
 class _CannotConnect(Exception):
-    """Raised when a client cannot be connected. The message says why."""
+    """Raised if a client cannot be connected. The message contains the reason."""
 
 
 class _ClientTask:
-    """A client and the task that opens and closes it. A client must be closed by the task that opened it."""
+    """A client, and the task that opens and closes it. Only the task that opened a client may close it."""
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.over = False
@@ -344,7 +343,7 @@ class _ClientTask:
         self._task = asyncio.create_task(self._hold(server, workspace, bounds), name=f"MCP server {server.name}")
 
     async def client(self) -> Client:
-        """Wait until the client is connected. Raises `_CannotConnect` if this fails or it was closed."""
+        """Wait until the client is connected. Raises `_CannotConnect` if connecting fails or the client is closed."""
         return await asyncio.shield(self._ready)
 
     async def end(self) -> None:
@@ -356,7 +355,7 @@ class _ClientTask:
     async def _hold(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         """Connect the client, and keep it open until `end` is called or the connection breaks.
 
-        Errors are not raised here, but by `client` if it is waiting.
+        Errors are not raised here. They are raised by `client` if it is waiting.
         """
         try:
             with self._scope:
@@ -371,7 +370,7 @@ class _ClientTask:
             self._fail(_CannotConnect(self.output.stopped or "the connection was closed"))
 
     def _fail(self, error: BaseException) -> None:
-        """Report an error to callers that wait for the client.
+        """Report an error to callers that are waiting for the client.
 
         Does nothing if the client is connected or has already failed.
         """
@@ -381,9 +380,9 @@ class _ClientTask:
 
 
 def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
-    """Create a client for the server, without connecting.
+    """Return a client for the server, without connecting.
 
-    It responds to elicitation only if the server's option is "defaults".
+    The client only responds to elicitation if the server's option is "defaults".
     """
     return Client(
         transport(server, workspace, output, bounds),
@@ -393,9 +392,9 @@ def _client(server: Server, workspace: Path | None, output: Output, bounds: Repl
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the message of an error, or its type if the message is empty.
+    """Return an error's message, or its type if the message is empty.
 
-    Of several validation errors, only the first is returned.
+    If there are several validation errors, only the first is returned.
     """
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
@@ -404,14 +403,14 @@ def _error_text(error: BaseException) -> str:
 
 
 def _is_disconnect(error: Exception) -> bool:
-    """Check if the error means that the server is gone or, if it is remote, has dropped the session."""
+    """Return whether the error means that the server is gone or that a remote server has dropped the session."""
     if not isinstance(error, MCPError):
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
     return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the first error in nested exception groups, or the error itself."""
+    """Return the first error in nested exception groups. If `error` is not a group, return it unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

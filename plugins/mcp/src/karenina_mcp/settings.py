@@ -1,4 +1,4 @@
-"""The settings of MCP servers, and the servers in the fields of a model."""
+"""The settings for MCP servers, and the servers configured for a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HIDDEN: Final = "***"
 
 
 class ServerOptions(StrictSettings):
-    """The options of one server, from `ModelConfig.mcp_server_options`. Header values are secret."""
+    """The options for a single server, from `ModelConfig.mcp_server_options`. The values of headers are secret."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -57,7 +57,7 @@ class ServerOptions(StrictSettings):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An MCP server of a model: its name, its address (a URL or a command line), and its options."""
+    """An MCP server used by a model: its name, its address (a URL or a command line), and its options."""
 
     name: str
     address: str
@@ -69,14 +69,15 @@ class Server:
         return _URL.match(self.address) is not None
 
     def url(self) -> str:
-        """Return the URL with environment variables expanded. Raises `ValueError` if one is unset or empty."""
+        """Return the URL with environment variables expanded. Raises `ValueError` if a variable is unset or empty."""
         return expand_variables(self.address)
 
     def command(self) -> list[str]:
         """Split the command line into words, with environment variables expanded.
 
-        The program becomes an absolute path. It is searched for in PATH, then next to this Python. Raises `ValueError`
-        if the line is empty or badly quoted, a variable is unset or empty, or the program is not found.
+        The program is converted to an absolute path. It is searched for in PATH, then next to this Python. Raises
+        `ValueError` if the command line is empty or badly quoted, a variable is unset or empty, or the program is not
+        found.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
@@ -84,17 +85,17 @@ class Server:
         return [find_program(words[0]), *words[1:]]
 
     def headers(self) -> dict[str, str]:
-        """Return the headers, with environment variables expanded. Raises `ValueError` if one is unset or empty."""
+        """Return the headers, with variables expanded. Raises `ValueError` if a variable is unset or empty."""
         return {name: expand_variables(value.get_secret_value()) for name, value in self.options.headers.items()}
 
     def passed_variables(self) -> dict[str, str]:
-        """Return the variables named in `environment`. Raises `ValueError` if one is unset or empty."""
+        """Return the variables listed in `environment`. Raises `ValueError` if a variable is unset or empty."""
         return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
-        """Return the strings to hide in messages: header values, variables, and secrets in the URL.
+        """Return the strings that messages must not show: header values, variables, and secrets in the URL.
 
-        Strings of up to 3 characters are left out. The set is empty if a variable is unset or empty.
+        Strings of up to 3 characters are omitted. If a variable is unset or empty, the set is empty.
         """
         try:
             values = {*self.headers().values(), *self.passed_variables().values()}
@@ -109,7 +110,7 @@ class Server:
         return f"the MCP server {self.name!r} ({self._shown()})"
 
     def _shown(self) -> str:
-        """Return the address without secrets, as shown in messages."""
+        """Return the address without secrets, for use in messages."""
         if self.is_remote:
             return redact_url(self.address)
         return shlex.join(_without_secrets(shlex.split(self.address)))
@@ -121,9 +122,9 @@ def has_servers(model: ModelConfig) -> bool:
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """Read the servers of a model and check them.
+    """Return a model's servers, after checking them.
 
-    Raises `AdapterConfigError` with all the problems found.
+    Raises `AdapterConfigError` with all problems.
     """
     servers: list[Server] = []
     problems: list[str] = []
@@ -150,9 +151,9 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Replace each `${NAME}` in `text` by an environment variable.
+    """Replace each `${NAME}` in `text` with the value of the environment variable.
 
-    Raises `ValueError` if it is unset or empty.
+    Raises `ValueError` if a variable is unset or empty.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -165,7 +166,7 @@ def expand_variables(text: str) -> str:
 
 
 def find_program(program: str) -> str:
-    """Find a program in PATH or next to this Python. Raises `ValueError` if it is not there."""
+    """Return the path of a program in PATH or next to this Python. Raises `ValueError` if it is not found."""
     path = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if path is None:
         raise ValueError(f"the program {program!r} was not found; install the program, or set its full path")
@@ -173,7 +174,6 @@ def find_program(program: str) -> str:
 
 
 def _server_problems(server: Server) -> Iterator[str]:
-    """Yield a message for each problem with a server's address and options."""
     where = f"mcp_urls_dict, {server.name!r}"
     try:
         if server.is_remote:
@@ -215,7 +215,7 @@ def _url_problems(server: Server) -> Iterator[str]:
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:
-    """Yield a message for each problem with the tool filter and descriptions, before tools are listed."""
+    """Yield a message for each problem with the tool filter and descriptions. The tools need not be known yet."""
     chosen = model.mcp_tool_filter
     if chosen is not None and not chosen:
         yield "mcp_tool_filter is empty, so the model would get no tools; name some tools, or remove mcp_tool_filter"
@@ -231,15 +231,15 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
 
 
 def _option_problem(server: str, place: tuple[int | str, ...], message: str) -> str:
-    """Explain why an option of a server is invalid. `place` is the path of the field in the options."""
+    """Return an error message for an invalid option of a server. `place` is the path of the field in the options."""
     field = ".".join(str(part) for part in place)
     return f"mcp_server_options.{server}.{field}: {message}"
 
 
 def _without_secrets(words: list[str]) -> Iterator[str]:
-    """Yield the words of a command line, with the values of options and variables hidden if they look secret.
+    """Yield the words of a command line. Values of options and variables are hidden if they look secret.
 
-    They look secret if there is a word such as "key" or "token" in the name. References to variables are kept.
+    A value looks secret if the name contains a word such as "key" or "token". References to variables are kept.
     """
     hide_next = False
     for word in words:

@@ -1,7 +1,7 @@
 """The transport for servers that a command starts, over their standard input and output.
 
-The library's own transport buffers lines of any length, takes quadratic time to read them, writes all of stderr to
-disk, and may leave child processes of the server running.
+This replaces the library's own transport, which buffers lines of any length, takes quadratic time to read them, writes
+all of stderr to disk, and may leave a server's child processes running.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 MOST_MESSAGES: Final = 10_000
-"""Maximum lines that a server may write after one request."""
+"""The maximum number of lines that a server may write after a request."""
 _GRACE: Final = 2.0
 _POLL: Final = 0.01
 _TAIL_BYTES: Final = 800
@@ -42,18 +42,18 @@ Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[S
 
 @dataclass(slots=True)
 class Output:
-    """The end of a server's stderr. `stopped` says why the server was stopped, or is None."""
+    """The end of a server's stderr. `stopped` is the reason why the server was stopped, or None."""
 
     stopped: str | None = None
     _tail: bytearray = field(default_factory=bytearray)
 
     def add(self, chunk: bytes) -> None:
-        """Add stderr output. Only the end of the output is kept."""
+        """Add stderr output. Only the end of it is kept."""
         self._tail += chunk[-_TAIL_BYTES:]
         del self._tail[:-_TAIL_BYTES]
 
     def stderr_tail(self) -> str:
-        """Return the end of stderr as a single line. Bytes that are not UTF-8 are replaced."""
+        """Return the end of stderr on a single line. Bytes that are not UTF-8 are replaced."""
         return " ".join(self._tail.decode("utf-8", "replace").split())
 
 
@@ -65,11 +65,11 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server, and stop it and its process group at the end of the block.
+    """Start a server, and stop it and its process group at the end of the `with` block.
 
-    The server runs in `folder`, or in the current folder if it is None. It gets the library's usual environment
+    The server runs in `folder`, or in the current folder if `folder` is None. It gets the library's default environment
     variables and those in `environment`. It is disconnected if it writes more than `bounds` allows, or more than
-    `MOST_MESSAGES` lines, after one request. `output` gets the reason and the server's stderr.
+    `MOST_MESSAGES` lines, after a request. `output` receives the reason and the server's stderr.
     """
     process = await anyio.open_process(
         list(command),
@@ -100,7 +100,7 @@ async def connect_stdio(
 
 @dataclass(slots=True)
 class _Allowance:
-    """How many bytes and lines a server may still write before the next request."""
+    """The number of bytes and lines that a server may still write before the next request."""
 
     most_bytes: int
     bytes_left: int = field(init=False)
@@ -114,7 +114,7 @@ class _Allowance:
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count output. Returns a message if there is too much of it, and None otherwise."""
+        """Count output. Return an error message if there has been too much of it, otherwise None."""
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:
@@ -127,9 +127,9 @@ class _Allowance:
 async def _read(
     process: Process, to_session: MemoryObjectSendStream[Incoming], allowance: _Allowance, output: Output
 ) -> None:
-    """Pass messages of the server on to the session until the output ends or becomes too much.
+    """Pass the server's messages to the session until the output ends or becomes too much.
 
-    If it becomes too much, the session ends, `output.stopped` says why, and further output is discarded.
+    If it becomes too much, the session ends, `output.stopped` contains the reason, and further output is discarded.
     """
     assert process.stdout is not None
     line = bytearray()
@@ -149,7 +149,7 @@ async def _read(
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Discard the rest of the output slowly, because a server blocked by a full pipe cannot exit."""
+    """Discard the rest of the output slowly, because a server that is blocked by a full pipe cannot exit."""
     with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         while True:
             await stream.receive()
@@ -159,7 +159,7 @@ async def _drain(stream: ByteReceiveStream) -> None:
 def _message(line: bytes) -> Incoming:
     """Parse a line as a message.
 
-    An invalid message gives a `ValueError`, which is returned and not raised.
+    If the message is invalid, a `ValueError` is returned instead of being raised.
     """
     if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
         return ValueError(f"a message contains more than {MOST_VALUES} values")
@@ -175,9 +175,9 @@ async def _write(
     to_session: MemoryObjectSendStream[Incoming],
     allowance: _Allowance,
 ) -> None:
-    """Pass messages of the session on to the server. Each request renews the allowance.
+    """Pass the session's messages to the server. Each request renews the allowance.
 
-    The session ends if the server can no longer be written to.
+    The session ends when the server can no longer be written to.
     """
     assert process.stdin is not None
     try:
@@ -192,7 +192,7 @@ async def _write(
 
 
 async def _read_stderr(process: Process, output: Output) -> None:
-    """Add the server's stderr to `output`. It is read slowly after `_FREE_STDERR` bytes."""
+    """Add the server's stderr to `output`. After `_FREE_STDERR` bytes, it is read slowly."""
     assert process.stderr is not None
     size = 0
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -204,9 +204,9 @@ async def _read_stderr(process: Process, output: Output) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Close the server's input, wait up to `_GRACE` seconds for it to exit, and end its process group.
+    """Close the server's input, wait up to `_GRACE` seconds for it to exit, and terminate its process group.
 
-    Processes that have left the group are not ended.
+    Processes that have left the group keep running.
     """
     assert process.stdin is not None
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -225,7 +225,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> None:
-    """Wait for the process to end, but no longer than `_GRACE` seconds."""
+    """Wait up to `_GRACE` seconds for the process to exit."""
     # Not `process.wait()`, which also waits for the pipes: a child process of the server may hold them open.
     with anyio.move_on_after(_GRACE):
         while process.returncode is None:  # noqa: ASYNC110 - there is no event for the end of a process

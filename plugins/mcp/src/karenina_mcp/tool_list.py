@@ -1,4 +1,4 @@
-"""The tools of MCP servers as agents see them: filtered, and with unique names."""
+"""MCP servers' tools as agents see them: filtered, and with unique names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_OF_TOOLS: Final = 1_000_000
-"""The maximum size of a server's tool list, in characters and values. Every request contains it."""
+"""The maximum size of a server's tool list, in characters and values. Every request contains the list."""
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -32,7 +32,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class MCPTool:
-    """A tool on a server. The model sees it as `name`, and the server knows it as `own_name`."""
+    """A server's tool. The model sees it as `name`, and the server knows it as `own_name`."""
 
     name: str
     description: str
@@ -42,24 +42,24 @@ class MCPTool:
 
     @property
     def origin(self) -> str:
-        """The name of the server, as a phrase for error messages."""
+        """The name of the server, in a phrase for error messages."""
         return f"the MCP server {self.connection.server.name!r}"
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Call the tool and return its result as text.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server ended twice. See
+        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server exits twice. See
         `Connection.call`.
         """
         return await self.connection.call(self.own_name, arguments)
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
-    """Select the tools that the model may use, in the order of the servers' lists.
+    """Return the tools that the model may use, in the order of the servers' lists.
 
-    `mcp_tool_filter` and `mcp_tool_description_overrides` accept the names that the model sees (with a prefix) and
-    those on the server. Characters that are not allowed in names become underscores. Raises a permanent `PortError` for
-    an unknown name, for two tools with the same name, and for a list or name that is too long.
+    `mcp_tool_filter` and `mcp_tool_description_overrides` accept the names that the model sees (with a prefix) and the
+    names on the server. Characters that are not allowed in names are replaced with underscores. Raises a permanent
+    `PortError` for an unknown name, for two tools with the same name, and for a list or name that is too long.
     """
     every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
     problems = [
@@ -83,7 +83,7 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
-    """Yield a message for each reason why a tool list is too large to be sent in requests."""
+    """Yield a message for each reason why a server's tool list is too large to be sent in requests."""
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
@@ -95,9 +95,9 @@ def _listing_problems(connection: Connection) -> Iterator[str]:
 
 
 def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
-    """Create a tool from a server's list, with its prefix.
+    """Convert an entry in a server's list to a tool, adding the prefix to its name.
 
-    Its description is the one in the list, or else its title, or else empty.
+    The description comes from the list. If there is none, the title is used. If there is no title, it is empty.
     """
     name = _NOT_IN_NAMES.sub("_", connection.server.options.prefix + tool.name)
     described = tool.description or tool.title or ""
@@ -105,12 +105,12 @@ def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
 
 
 def _with_description(tool: MCPTool, text: str | None) -> MCPTool:
-    """Return the tool with another description, or unchanged if `text` is None."""
+    """Return the tool with another description. If `text` is None, return it unchanged."""
     return tool if text is None else MCPTool(tool.name, text, tool.schema, tool.own_name, tool.connection)
 
 
 def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
-    """Return a message for each name that no tool has, with or without its prefix."""
+    """Return a message for each name that does not belong to any tool, with or without its prefix."""
     offered = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
         f"{setting} names the tool {name!r}, which no server provides{did_you_mean(name, offered)}"
@@ -120,9 +120,9 @@ def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools
 
 
 def _clash(one: MCPTool, other: MCPTool) -> str:
-    """Explain that two tools have the same name.
+    """Return an error message for two tools with the same name.
 
-    If they are on different servers, the message says how to solve this.
+    If the tools are on different servers, the message includes a fix.
     """
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
@@ -138,8 +138,8 @@ class MCPSource:
     """Provides the tools of the servers in `mcp_urls_dict`.
 
     Servers with a URL are connected over streamable HTTP. Servers with a command line are run as a process and
-    connected over stdio. The command line is split like a shell command, but it runs without a shell, in the workspace
-    of the agent if there is one. The process gets only a few common environment variables and those named in
+    connected over stdio. The command line is split like a shell command, but it runs without a shell, in the agent's
+    workspace if there is one. The process only gets a few common environment variables and those listed in
     `mcp_server_options`.
     """
 
@@ -150,23 +150,23 @@ class MCPSource:
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` if a server's settings are invalid. Does not start or contact any."""
+        """Raise `AdapterConfigError` if a server's settings are invalid. No server is started or contacted."""
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Connect to all servers concurrently, and provide their tools for the duration of a block.
+        """Connect to all servers concurrently, and provide their tools for the duration of the `with` block.
 
-        Entering it raises `AdapterConfigError` if the settings are invalid, and `PortError` if a server cannot be
-        reached or its tools cannot be used.
+        Entering the block raises `AdapterConfigError` if the settings are invalid, and `PortError` if a server cannot
+        be reached or its tools cannot be used.
         """
         return _open_session(model, workspace)
 
 
 @asynccontextmanager
 async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
-    """Connect to the servers of a model and yield their tools.
+    """Connect to a model's servers, and yield their tools.
 
-    Raises the same errors as `MCPSource.open`.
+    Raises the same exceptions as `MCPSource.open`.
     """
     from karenina_mcp.connection import open_connections
     from karenina_toolkit.replies.reply_bounds import ReplyBounds

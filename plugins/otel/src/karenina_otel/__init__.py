@@ -1,7 +1,7 @@
 """OpenTelemetry for runs: spans, and an event for each verdict and score.
 
-The `OTEL_*` environment variables configure the destination, as usual. If the program has set up the SDK itself, that
-setup is used. The SDK is imported only by runs with `otel = true`. The entry point refers to `plugin`.
+As usual, the `OTEL_*` environment variables configure the destination. If the program has set up the SDK itself, that
+setup is used. The SDK is only imported by runs with `otel = true`. The entry point refers to `plugin`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["OtelSettings", "plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The hook implementations of this distribution."""
+    """The hook implementations that this distribution provides."""
 
     @staticmethod
     @hookimpl
@@ -33,9 +33,9 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
-        """Return the observer that traces a run, if tracing is on.
+        """Return the observer that traces a run.
 
-        Returns nothing if `otel` is false or `OTEL_SDK_DISABLED` is set. Raises `ConfigError` if an exporter is not
+        If `otel` is false or `OTEL_SDK_DISABLED` is set, the list is empty. Raises `ConfigError` if an exporter is not
         installed.
         """
         from karenina_otel.settings import OtelSettings

@@ -1,7 +1,7 @@
-"""The attributes of spans and evaluation events, from the semantic conventions.
+"""The attributes of spans and evaluation events, as defined by the semantic conventions.
 
-The span of a call has attributes at its start and at its end, with messages as JSON. A result has one evaluation for
-the verdict, and one for each trait score.
+A call's span gets attributes at its start and at its end, with messages as JSON. A result has one evaluation for the
+verdict, and one for each trait score.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 CORRECTNESS: Final = "correctness"
-"""The name of a verdict's evaluation. Its value is 1, 0 or none, and its label is the outcome."""
+"""The name of a verdict's evaluation. Its value is 1, 0 or missing, and its label is the outcome."""
 
 
 def input_messages(messages: Sequence[Message]) -> str:
@@ -43,14 +43,14 @@ def input_messages(messages: Sequence[Message]) -> str:
 
 
 def output_messages(reply: Reply) -> str:
-    """Return the reply of a model, or the whole trace of an agent, as JSON."""
+    """Return a model's reply, or an agent's whole trace, as JSON."""
     replied = [_message(message) for message in _reply_messages(reply)]
     reason = {"tool_calls": "tool_call", "other": "stop"}.get(reply.finish_reason, reply.finish_reason)
     return _json([*replied[:-1], *({**last, "finish_reason": reason} for last in replied[-1:])])
 
 
 def _reply_messages(reply: Reply) -> Sequence[Message]:
-    """Return the messages in a reply. An agent's reply has more than one: its whole trace.
+    """Return the messages in a reply. An agent's reply contains its whole trace.
 
     The message of a parser reply has no reasoning.
     """
@@ -65,7 +65,7 @@ def _reply_messages(reply: Reply) -> Sequence[Message]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """Convert a message to the format of the conventions. Leaves out empty text and reasoning."""
+    """Convert a message to the format of the conventions. Empty text and reasoning are omitted."""
     parts: list[dict[str, Any]] = []
     if message.reasoning:
         parts.append({"type": "reasoning", "content": message.reasoning})
@@ -83,7 +83,7 @@ def _message(message: Message) -> dict[str, Any]:
 def _json(value: Any) -> str:
     """Encode a value as JSON.
 
-    Values that JSON cannot express are converted by `str`, and lone surrogates are replaced.
+    Values that JSON cannot express are converted with `str`, and unpaired surrogates are replaced.
     """
     return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
 
@@ -91,8 +91,8 @@ def _json(value: Any) -> str:
 def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
     """Return the name of a call's span and the attributes at its start.
 
-    The operation is `invoke_agent` for an agent's whole run, `execute_tool` for a call to a service, and otherwise
-    `chat`, also for the single turns of an agent. Use `content` to include the messages.
+    The operation is `invoke_agent` for an agent's whole run and `execute_tool` for a call to a service. In all other
+    cases, it is `chat`, including an agent's individual turns. Use `content` to include the messages.
     """
     model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
@@ -124,10 +124,10 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 
 
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
-    """Return the attributes at the end of a call, with its error or interruption, if any.
+    """Return the attributes at the end of a call, including its error or interruption.
 
-    Use `content` to include the reply. Tokens are counted only once: if the turns of an agent are calls of their own,
-    the span of its run has none.
+    Use `content` to include the reply. Tokens are only counted once: if an agent's turns are separate calls, the span
+    of its run has no token counts.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {
@@ -161,7 +161,7 @@ def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A verdict or a score. `error` is the type of the error that prevented it, if any."""
+    """A verdict or a score. If an error prevented it, `error` is the type of that error, otherwise None."""
 
     name: str
     value: float | None = None
@@ -185,8 +185,8 @@ class Evaluation:
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
     """Yield the evaluations of a result: its verdict, unless it was only scored, and its trait scores.
 
-    Without `content`, explanations name only stages, fields and traits, and do not quote an answer, a judge or an
-    error. Scores then have none.
+    Without `content`, the explanation of a verdict only names stages, fields and traits, and does not quote an answer,
+    a judge or an error. Scores then have no explanation.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None
@@ -210,7 +210,7 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
 
 
 def _why_without_content(result: VerificationResult) -> str:
-    """Explain an outcome with the names of stages, fields and traits, without quoting anything."""
+    """Explain an outcome using only the names of stages, fields and traits, without any quotations."""
     failed = [record.name for record in result.stages if record.status == "failed"]
     if result.metadata.error:
         return f"{', '.join(failed) or 'the item'} failed"
@@ -227,7 +227,7 @@ def _why_without_content(result: VerificationResult) -> str:
 
 
 def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
-    """Return the entries, by trait, of all extension fields whose names end in `field`."""
+    """Return the entries of all extension fields whose names end in `field`, keyed by trait name."""
     return {
         str(trait): str(text)
         for section in result.extensions.values()
@@ -242,7 +242,7 @@ def _scores(
 ) -> Iterator[Evaluation]:
     """Yield an evaluation for each trait, or for each metric of a metric trait.
 
-    A trait without a score has the error `trait_error` and no value.
+    A trait that has no score gets the error `trait_error` and no value.
     """
     errors = rubric.trait_errors or {}
     scores = rubric.get_all_trait_scores()
@@ -259,7 +259,7 @@ def _scores(
 
 
 def _value(score: Any) -> tuple[float | None, str | None]:
-    """Return the number and the label of a score. Only one of them is set, or neither."""
+    """Return a score's number and label. For anything other than a number or boolean, both are None."""
     if isinstance(score, bool):
         return float(score), str(score).lower()
     if isinstance(score, (int, float)):

@@ -1,7 +1,7 @@
 """The names of span and event attributes.
 
-Names with `gen_ai.` come from the semantic conventions for generative AI, version 1.41 (in development). The separate
-registry `gen-ai-dev` 1.42.0-dev has the same names. Names with `karenina.` are our own.
+Names that start with `gen_ai.` come from the semantic conventions for generative AI, version 1.41 (in development). The
+separate registry `gen-ai-dev` 1.42.0-dev has the same names. Names that start with `karenina.` are our own.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _BY_INTERFACE: Final = {
 
 
 def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Remove attributes that are None, and replace lone surrogates in strings."""
+    """Remove attributes whose value is None, and replace unpaired surrogates in strings."""
     return {
         name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -103,11 +103,11 @@ def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]
 
 
 def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
-    """Return the name of a model's provider, as in the conventions if possible, and server attributes.
+    """Return the name of a model's provider, using the conventions' name if there is one, and server attributes.
 
-    The attributes contain only the host and port of the server, because the rest of a URL may be secret. They are empty
-    without a valid URL. The provider of an unknown server is the name of the interface, which determines the format of
-    its telemetry.
+    The attributes only contain the server's host and port, because the rest of a URL may be secret. Without a valid
+    URL, they are empty. If the server is unknown, the provider is the name of the interface, which determines the
+    format of its telemetry.
     """
     served_by = spec.served_by(model) if spec is not None and spec.served_by is not None else None
     address = served_by or model.endpoint_base_url or model.model_provider or ""

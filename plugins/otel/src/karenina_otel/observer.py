@@ -1,6 +1,6 @@
-"""Records a span for the run and for each answer, item, stage and call.
+"""An observer that records a span for the run and for each answer, item, stage and call.
 
-There is also an event for each evaluation.
+It also records an event for each evaluation.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _SCOPE: Final = otel_context.create_key("karenina-scope")
 class _Scope:
     """An answer or item in progress.
 
-    `evaluated` is the span of the answering model's last call with a reply, which evaluations refer to. `last` is when
-    the latest stage ended, in nanoseconds since 1970.
+    `evaluated` is the span of the answering model's last call that got a reply. Evaluations refer to it. `last` is the
+    time when the latest stage ended, in nanoseconds since 1970.
     """
 
     span: Span
@@ -55,7 +55,7 @@ class _Scope:
 
 @dataclass(eq=False)
 class _OpenSpan:
-    """An open span. It refers to `event` so that its `id()` stays unique."""
+    """An open span. It keeps a reference to `event`, so that the event's `id()` stays unique."""
 
     event: object
     span: Span
@@ -64,7 +64,7 @@ class _OpenSpan:
 
 @dataclass(eq=False)
 class RunObserver:
-    """Sends the spans and events of a run to OpenTelemetry. Each run needs its own."""
+    """Sends a run's spans and events to OpenTelemetry. Each run needs its own observer."""
 
     settings: OtelSettings
     open_telemetry: Callable[[], Telemetry] = open_telemetry
@@ -81,9 +81,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_started(self, event: observers.RunStarted) -> None:
-        """Open the telemetry, and start the span of the run below the program's current span.
+        """Open the telemetry, and start the run's span as a child of the program's current span.
 
-        Passes on the error if an exporter cannot be created.
+        If an exporter cannot be created, the exception propagates.
         """
         self._telemetry = self.open_telemetry()
         self._began = time.time_ns()
@@ -99,9 +99,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: observers.RunFinished) -> None:
-        """End the span of the run and all open spans, which are marked as interrupted.
+        """End the run's span and all open spans, which are marked as interrupted.
 
-        Waits a few seconds at most for the rest of the data to be sent.
+        This waits at most a few seconds for the remaining data to be sent.
         """
         if self._telemetry is None:
             return
@@ -139,7 +139,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_answer_started(self, event: observers.AnswerStarted) -> None:
-        """Start the span of an answer, which has a trace of its own with `otel_trace_per_answer`."""
+        """Start an answer's span. With `otel_trace_per_answer`, the answer gets a trace of its own."""
         if self._telemetry is None:
             return
         links = None
@@ -164,7 +164,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_started(self, event: observers.ItemStarted) -> None:
-        """Start the span of an item, which stays current for the rest of the task that runs it."""
+        """Start an item's span, which stays current for the rest of the task that runs the item."""
         if self._telemetry is None:
             return
         answer = _current_scope()
@@ -175,9 +175,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """End the span of an item and send its evaluations.
+        """End an item's span and send its evaluations.
 
-        If the item ran in another process, its span is created only now. Results of an earlier run are skipped.
+        If the item ran in another process, its span is only created now. Results of an earlier run are skipped.
         """
         if self._telemetry is None:
             return
@@ -226,7 +226,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_stage_finished(self, event: observers.StageStarted, record: StageRecord) -> None:
-        """End the span of a stage, with the number of its calls. If it failed, its status is an error."""
+        """End a stage's span, adding the number of its calls. If the stage failed, the span's status is an error."""
         opened = self._open.pop(id(event), None)
         if opened is None:
             return
@@ -247,7 +247,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_started(self, event: observers.CallStarted) -> None:
-        """Start the span of a call. Recorded answers have none, because no model is called."""
+        """Start a call's span. Recorded answers have no span, because no model is called."""
         spec = event.call.endpoint.spec
         if self._telemetry is None or (spec is not None and spec.recorded):
             return
@@ -257,9 +257,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_finished(self, event: observers.CallStarted, made: CallOutcome) -> None:
-        """End the span of a call.
+        """End a call's span.
 
-        Evaluations of an answer refer to the answering model's last call with a reply.
+        The evaluations of an answer refer to the answering model's last call that got a reply.
         """
         opened = self._open.pop(id(event), None)
         if opened is None:
@@ -277,21 +277,20 @@ class RunObserver:
     # ---- internals
 
     def _enter(self, event: object, span: Span) -> None:
-        """Make the span of an event the current one, and keep it in `_open` until the event ends."""
+        """Make an event's span the current one, and keep it in `_open` until the event ends."""
         self._open[id(event)] = _OpenSpan(event, span, otel_context.attach(trace.set_span_in_context(span)))
 
     def _leave(self, opened: _OpenSpan, now: int | None = None) -> None:
-        """End a span at `now`, in nanoseconds since 1970, and make its parent the current one."""
+        """End a span at `now`, in nanoseconds since 1970, and make its parent the current span."""
         opened.span.end(now)
         if opened.token is not None:
             otel_context.detach(opened.token)
 
     def _content(self, message: str | None) -> str | None:
-        """Return a message that may quote an answer. Returns None if it is empty or `otel_content` is off."""
+        """Return `message`, which may quote an answer. Return None if it is empty or `otel_content` is disabled."""
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _item_attributes(self, item: Item) -> dict[str, Value]:
-        """Return the attributes that identify an item."""
         judge = item.parsing_model
         return clean_attributes(
             {
@@ -304,7 +303,7 @@ class RunObserver:
         )
 
     def _result_attributes(self, result: VerificationResult) -> dict[str, Value]:
-        """Return the attributes that identify an item. Without judges, there is none for the judge."""
+        """Return the attributes that identify an item. Without judges, the attribute for the judge is omitted."""
         question, answering, judge, replicate = result.item
         return clean_attributes(
             {
@@ -317,7 +316,7 @@ class RunObserver:
         )
 
     def _verdict_attributes(self, result: VerificationResult) -> dict[str, Value]:
-        """Return the attributes of a verdict. They include the answer if `otel_content` is set."""
+        """Return the attributes that describe a verdict. If `otel_content` is set, they include the answer."""
         granular = result.template.verify_granular_result
         verdict: dict[str, Value | None] = {
             names.OUTCOME: result.outcome.value,
@@ -332,13 +331,13 @@ class RunObserver:
 
 
 def _current_scope() -> _Scope | None:
-    """Return the answer or item that the current task runs, or None."""
+    """Return the answer or item that the current task is running, or None."""
     scope = otel_context.get_value(_SCOPE)
     return scope if isinstance(scope, _Scope) else None
 
 
 def _nanoseconds(timestamp: str) -> int:
-    """Convert an ISO 8601 time to nanoseconds since 1970. If it is invalid, this is the current time."""
+    """Convert an ISO 8601 time to nanoseconds since 1970. If it is invalid, return the current time."""
     try:
         return int(datetime.fromisoformat(timestamp).timestamp() * 1e9)
     except ValueError:

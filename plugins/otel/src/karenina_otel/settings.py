@@ -12,7 +12,7 @@ _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 
 
 def _switch(default: bool, description: str) -> Any:
-    """Define a setting that does not change any results."""
+    """Return the field for a setting that does not change any results."""
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE)
 
 

@@ -1,7 +1,7 @@
-"""The connection to OpenTelemetry, by the SDK of the program or one for this run.
+"""The connection to OpenTelemetry, through the SDK set up by the program or through one for this run only.
 
-The latter is configured by `OTEL_*` variables. A backend that cannot be reached does not delay a run: the SDK sends
-from its own threads, only its first warning is shown as one, and a run ends a few seconds later at most.
+The `OTEL_*` variables configure the SDK for this run. A backend that cannot be reached does not delay a run: the SDK
+sends from its own threads, only its first warning is shown as a warning, and a run ends at most a few seconds later.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True)
 class Telemetry:
-    """A tracer, an event logger, and the function `close`, which sends the rest of the data."""
+    """A tracer, an event logger, and the function `close`, which sends the remaining data."""
 
     tracer: Tracer
     events: Logger
@@ -46,12 +46,12 @@ class Telemetry:
 
 
 def is_disabled() -> bool:
-    """Check if the environment variable `OTEL_SDK_DISABLED` is "true", in any case."""
+    """Return whether the environment variable `OTEL_SDK_DISABLED` is "true". Case is ignored."""
     return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
 def check_exporters() -> None:
-    """Raise `ConfigError` if an exporter in the environment is not installed.
+    """Raise `ConfigError` if an exporter configured in the environment is not installed.
 
     Does nothing if the program has set up the SDK itself.
     """
@@ -61,9 +61,9 @@ def check_exporters() -> None:
 
 
 def open_telemetry() -> Telemetry:
-    """Return the telemetry of the program if it has set up the SDK, or else new telemetry for this run.
+    """Return the program's telemetry if it has set up the SDK, otherwise new telemetry for this run.
 
-    Raises `ConfigError` if an exporter is not installed, and passes on the error if it cannot be created.
+    Raises `ConfigError` if an exporter is not installed. If an exporter cannot be created, the exception propagates.
     """
     if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
@@ -75,22 +75,21 @@ def open_telemetry() -> Telemetry:
 
 
 def _has_program_setup() -> bool:
-    """Check if the program has set up the SDK, by setting a tracer provider."""
+    """Return whether the program has set up the SDK, by setting a tracer provider."""
     return not isinstance(trace.get_tracer_provider(), ProxyTracerProvider)
 
 
 def _make_telemetry(tracers: Any, logs: Any, close: Callable[[], object]) -> Telemetry:
-    """Make telemetry from these providers."""
     return Telemetry(
         tracers.get_tracer(SCOPE, __version__, SCHEMA_URL), logs.get_logger(SCOPE, __version__, SCHEMA_URL), close
     )
 
 
 def make_own_telemetry() -> Telemetry:
-    """Make telemetry for this run only, configured by the `OTEL_*` variables.
+    """Return telemetry for this run only, configured by the `OTEL_*` variables.
 
-    Until it is closed, warnings of OpenTelemetry go to the log of the run. Raises `ConfigError` if an exporter is not
-    installed, and passes on the error if it cannot be created.
+    Until it is closed, OpenTelemetry's warnings go to the run's log. Raises `ConfigError` if an exporter is not
+    installed. If an exporter cannot be created, the exception propagates.
     """
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
@@ -130,9 +129,9 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters in an environment variable, which is read as in the SDK.
+    """Return the exporters named in an environment variable, which is parsed as in the SDK.
 
-    The default is OTLP, and "none" is no exporter. Raises `ConfigError` if one is not installed.
+    The default is OTLP, and "none" means no exporter. Raises `ConfigError` if an exporter is not installed.
     """
     points = []
     for name in os.environ.get(variable, "otlp").split(","):
@@ -154,7 +153,7 @@ def _exporters(variable: str) -> list[EntryPoint]:
 
 
 def _otlp_names(variable: str) -> list[str]:
-    """Return the names of the exporters for the configured protocol: HTTP, then gRPC by default."""
+    """Return the names of the exporters for the configured protocol. The default is HTTP, then gRPC."""
     kind = variable.removeprefix("OTEL_").removesuffix("_EXPORTER")
     protocol = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if not protocol:
@@ -163,10 +162,10 @@ def _otlp_names(variable: str) -> list[str]:
 
 
 def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) -> list[threading.Thread]:
-    """Run functions in parallel. Returns the threads that have not ended in time.
+    """Run functions in parallel. Return the threads that have not finished in time.
 
-    The limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. Logs a warning if time runs
-    out without one.
+    The limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. If the time runs out before
+    any warning, one is logged.
     """
     threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()
@@ -186,7 +185,7 @@ def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) 
 
 
 class _WarningRelay(logging.Handler):
-    """Relays warnings of OpenTelemetry to the log of the run. Those after the first are debug messages."""
+    """Relays OpenTelemetry's warnings to the run's log. All warnings after the first become debug messages."""
 
     _active: Final[list[_WarningRelay]] = []
     _lock: Final = threading.Lock()
@@ -196,7 +195,7 @@ class _WarningRelay(logging.Handler):
         self.seen = threading.Event()
 
     def begin(self) -> None:
-        """Start relaying, and keep OpenTelemetry's messages from other handlers."""
+        """Start relaying, and hide OpenTelemetry's messages from other handlers."""
         with self._lock:
             self._active.append(self)
             source = logging.getLogger("opentelemetry")
@@ -204,7 +203,7 @@ class _WarningRelay(logging.Handler):
             source.propagate = False
 
     def end(self) -> None:
-        """Stop relaying. Other handlers get messages again once no relay is left."""
+        """Stop relaying. When no relay is left, other handlers get messages again."""
         with self._lock:
             if self in self._active:
                 self._active.remove(self)
@@ -213,7 +212,7 @@ class _WarningRelay(logging.Handler):
             source.propagate = source.propagate or not self._active
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a message on one line: the first time as a warning, and then for debugging."""
+        """Log a message on one line. The first one is a warning, and all others are debug messages."""
         first = not self.seen.is_set()
         self.seen.set()
         level = logging.WARNING if first else logging.DEBUG
@@ -221,5 +220,5 @@ class _WarningRelay(logging.Handler):
 
 
 def _one_line(lines: Iterable[str]) -> str:
-    """Return the lines joined by spaces, cut to 500 characters."""
+    """Return the lines joined with spaces and cut to 500 characters."""
     return " ".join(line.strip() for line in lines)[:500]

@@ -1,4 +1,4 @@
-"""Prices of many providers, from the package genai-prices.
+"""Prices of many providers, taken from the genai-prices package.
 
 The entry point refers to `plugin`.
 """
@@ -16,12 +16,12 @@ __all__ = ["plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The hook implementations of this distribution."""
+    """The hook implementations that this distribution provides."""
 
     @staticmethod
     @hookimpl
     def karenina_prices() -> list[PriceSource]:
-        """Return the price list in the installed release of genai-prices."""
+        """Return the price list of the installed genai-prices release."""
         from karenina_prices.published_prices import PublishedPrices
 
         return [PublishedPrices()]

@@ -1,4 +1,4 @@
-"""The price list of the installed release of genai-prices, converted to tariffs."""
+"""The price list of the installed genai-prices release, converted to tariffs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _THOUSAND: Final = 1000
 class PublishedPrices:
     """The price list of genai-prices, in dollars and without individual discounts.
 
-    `at` is the time that prices are for, or None for the time of the lookup, because some apply only from a certain day
-    or at certain hours. A run looks up each model once.
+    Some prices only apply from a certain day or at certain hours. `at` is the time for which to look up prices, or None
+    for the time of the lookup. A run looks up each model once.
     """
 
     name: str = "genai-prices"
@@ -33,14 +33,14 @@ class PublishedPrices:
 
     @cached_property
     def edition(self) -> str:
-        """The release of genai-prices and a digest of its data, because the release alone is not unique."""
+        """The genai-prices release and a digest of its data, because the release alone is not unique."""
         data = files("genai_prices").joinpath("data.py").read_bytes()
         return f"{version('genai-prices')} (data {hashlib.sha256(data).hexdigest()[:12]})"
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return the tariff of a model and its name in the list, or None if there is no price for it.
+        """Return a model's tariff and its name in the list, or None if the list has no price for it.
 
-        `served_by` is a provider or base URL. Without it, the provider is inferred from the model's name. A model
+        `served_by` is a provider or base URL. If it is None, the provider is inferred from the model's name. A model
         without prices is free if its name ends in ":free".
         """
         from genai_prices.data_snapshot import get_snapshot
@@ -62,7 +62,7 @@ class PublishedPrices:
 
 
 def _provider(name: str) -> str:
-    """Return the name of a provider in the list. Names such as `azure_openai` stand for Azure."""
+    """Return the name that the list uses for a provider. Names such as `azure_openai` stand for Azure."""
     return _AZURE if name.lower().startswith(_AZURE) else name
 
 
@@ -87,7 +87,7 @@ def _is_tiered(price: Decimal | TieredPrices | None) -> TypeGuard[TieredPrices]:
 
 
 def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
-    """Return the rates for `size` input tokens. `listed` contains the prices of the five types of tokens."""
+    """Return the rates for `size` input tokens. `listed` contains the prices for the five types of tokens."""
     read, write, cached, cache_write, reasoning = (
         _price_at(price, size) if price is not None else None for price in listed
     )
@@ -97,7 +97,7 @@ def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
 
 
 def _price_at(price: Decimal | TieredPrices, size: int) -> Decimal:
-    """Return the price for `size` input tokens. A tier applies only above its start."""
+    """Return the price for `size` input tokens. A tier only applies above its start."""
     if isinstance(price, Decimal):
         return price
     rate: Decimal = price.base

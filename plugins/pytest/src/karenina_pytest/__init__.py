@@ -1,9 +1,9 @@
 """A pytest plugin that collects `*.karenina.yaml` files, with one test for each question.
 
-The rest of Karenina is imported only when there is such a file.
+The rest of Karenina is only imported if there is such a file.
 
-Options decide where requests and keys are sent, and which code is run. They are accepted only from the command line and
-from PYTEST_ADDOPTS, because pytest reads its configuration file from the test folder, which may be someone else's.
+Options decide where requests and keys are sent, and which code is run. They are only accepted on the command line and
+in PYTEST_ADDOPTS, because pytest reads its configuration file from the test folder, which may be someone else's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 GROUPS = pytest.StashKey[list[tuple[str, list[list[str]]]]]()
-"""The tables printed for files with several answering models or judges, with the file's name."""
+"""The tables to print for files with several answering models or judges, each with the file's name."""
 SUFFIXES = (".karenina.yaml", ".karenina.yml")
 FROM_FILES: Final = pytest.StashKey[str]()
 """The error about options in pytest's configuration file, or an empty string."""
@@ -26,7 +26,7 @@ _OF_WORKERS: Final = "karenina_from_files"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, which correspond to those of `karenina run`."""
+    """Add options that correspond to those of `karenina run`."""
     group = parser.getgroup("karenina")
     group.addoption("--karenina-config", metavar="FILE", help="a configuration file: TOML, YAML or JSON")
     group.addoption(
@@ -54,19 +54,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Store the error about options in pytest's configuration file, to be raised with the first benchmark."""
+    """Store the error about options in pytest's configuration file. It is raised with the first benchmark."""
     worker = getattr(config, "workerinput", None)  # a pytest-xdist worker does not have the user's command line
     config.stash[FROM_FILES] = _find_error(config) if worker is None else worker[_OF_WORKERS]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Pass the error about pytest's configuration file to a worker of pytest-xdist."""
+    """Pass the error about pytest's configuration file to a pytest-xdist worker."""
     node.workerinput[_OF_WORKERS] = node.config.stash[FROM_FILES]
 
 
 def _find_error(config: pytest.Config) -> str:
-    """Return the error about options that the user has not set, or an empty string."""
+    """Return the error about options that were not set by the user, or an empty string."""
     words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     names = ", ".join(_options_of_files(config, words))
     if not names:
@@ -79,7 +79,7 @@ def _find_error(config: pytest.Config) -> str:
 
 
 def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[str]:
-    """Yield the options that are set but not in `words`, the user's own arguments."""
+    """Yield the options that are set but not in `words`, which are the user's own arguments."""
     if config.getini("karenina_config") and not config.getoption("karenina_config"):
         yield f"karenina_config (--karenina-config {config.getini('karenina_config')})"
     for name, value in vars(config.option).items():

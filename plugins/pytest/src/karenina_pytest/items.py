@@ -1,4 +1,4 @@
-"""Collect benchmark files and test their questions."""
+"""Collects benchmark files and tests their questions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _OPTIONS: Final = re.compile(r"(?<![\w-])--(?=(?:config|answering|judge|recordings|set|journal|trust-all)\b)")
-"""The options of `karenina run` that this plugin has with a prefix."""
+"""The options of `karenina run` that this plugin offers with a prefix."""
 
 
 class BenchmarkFile(pytest.File):
@@ -52,8 +52,8 @@ class BenchmarkFile(pytest.File):
     def results_of(self, question: str) -> Sequence[VerificationResult]:
         """Return the results for a question, or nothing if it was not run.
 
-        The first call runs all selected questions in the file. If this fails, every call raises the `KareninaError` or
-        `BadParameter`.
+        The first call runs all selected questions in the file. If this fails, every call raises the same
+        `KareninaError` or `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:
@@ -66,7 +66,7 @@ class BenchmarkFile(pytest.File):
         return self._results.get(question, ())
 
     def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
-        """Run the selected questions in this file. Returns their results by question ID.
+        """Run the selected questions in this file, and return their results by question ID.
 
         If there are several models, their pass rates are stored for the end of the session.
         """
@@ -87,7 +87,7 @@ class BenchmarkFile(pytest.File):
         return by_question
 
     def _config(self) -> VerificationConfig:
-        """Return the configuration of the run. Raises `ConfigError` or `BadParameter` if an option is invalid."""
+        """Return the run's configuration. Raises `ConfigError` or `BadParameter` if an option is invalid."""
         option = self.config.getoption
         models = {"answering_models": option("karenina_answering"), "parsing_models": option("karenina_judge")}
         return read_configuration(
@@ -99,7 +99,7 @@ class BenchmarkFile(pytest.File):
         )
 
     def _journal(self) -> Path | None:
-        """Return the journal for this file, which is named after it, or None without a journal folder."""
+        """Return the journal for this file, which is named after it, or None if no journal folder is set."""
         folder = self._path_of("karenina_journal")
         if folder is None:
             return None
@@ -109,17 +109,18 @@ class BenchmarkFile(pytest.File):
     def _path_of(self, option: str) -> Path | None:
         """Return the path in an option, or None if it is not set.
 
-        A relative path starts where pytest was started, not at pytest's root folder, which may be someone else's.
+        A relative path is resolved against the folder where pytest was started. It is not resolved against pytest's
+        root folder, which may be someone else's.
         """
         path = self.config.getoption(option)
         return self.config.invocation_params.dir / path if path else None
 
 
 class QuestionItem(pytest.Item):
-    """The test of a question. It passes if each answer is correct, or has scores but no verdict."""
+    """The test for a question. It passes if each answer is correct, or has scores but no verdict."""
 
     def setup(self) -> None:
-        """Run the questions of the file, and add the outcomes of this one to the properties of the test.
+        """Run the file's questions, and add this question's outcomes to the test's properties.
 
         If the run fails, the question was not run, or an answer is not judged, pytest reports an error.
         """
@@ -138,7 +139,7 @@ class QuestionItem(pytest.Item):
             pytest.fail("\n\n".join(_describe(problems)) or "the question was not run", pytrace=False)
 
     def runtest(self) -> None:
-        """Fail, with the reasons, if an answer does not pass."""
+        """Fail with the reasons if an answer does not pass."""
         failed = [result for result in self._found if not result.outcome.passes]
         if failed:
             pytest.fail("\n\n".join(_describe(failed)), pytrace=False)

@@ -17,12 +17,12 @@ __all__ = ["RayExecutor", "RaySettings", "plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The hook implementations of this distribution."""
+    """The hook implementations that this distribution provides."""
 
     @staticmethod
     @hookimpl
     def karenina_executors() -> list[Executor]:
-        """Return the `ray` executor."""
+        """Return the executor called `ray`."""
         from karenina_ray.executor import RayExecutor
 
         return [RayExecutor()]

@@ -1,4 +1,4 @@
-"""Start or join a Ray cluster quietly, without dashboard, usage statistics or output on the screen.
+"""Starting or joining a Ray cluster without a dashboard, usage statistics or output on the screen.
 
 This module adds a timeout for joining, because `ray.init` has none and waits for two minutes if nothing responds.
 """
@@ -17,14 +17,14 @@ from karenina_core.errors import ConfigError
 
 _CONNECT: Final = 5.0
 _JOIN: Final = 10.0
-"""The timeout for joining, in seconds. Running clusters answer in less than one."""
+"""The timeout for joining, in seconds. Running clusters respond in less than one second."""
 
 
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
     """Connect the module `ray` to a cluster. `options` are passed to `ray.init`.
 
-    Raises `OSError` or `TimeoutError` if nothing responds at `address`, and whatever `ray.init` raises. A connection
-    made after the timeout is closed again.
+    Raises `OSError` or `TimeoutError` if nothing responds at `address`. Exceptions raised by `ray.init` propagate. If
+    the connection is only made after the timeout, it is closed again.
     """
     if ":" in address:
         await _check_reachable(address)
@@ -83,19 +83,19 @@ _QUIET: Final = {
 _AUTH: Final = "RAY_AUTH_MODE"
 """The environment variable that makes Ray send its token (RAY_AUTH_TOKEN or ~/.ray/auth_token)."""
 _STORE: Final = 128 * 2**20
-"""The size of Ray's object store in bytes. Messages are small and need not be stored for long."""
+"""The size of Ray's object store in bytes. It can be small, because messages are small and short-lived."""
 
 logger = logging.getLogger("karenina")
 
 
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
-    """Yield the module `ray`, connected to the cluster at `address` or, if that is None, to a new one.
+    """Yield the module `ray`, connected to the cluster at `address`. If `address` is None, start a new cluster.
 
-    A new cluster is stopped at the end of the block. `workers` is its number of CPUs; if None, it uses all CPUs of this
-    machine. If the program has already connected Ray, that connection is used instead, and left open. This sets the
-    environment variables in `_QUIET`, unless they are set. Raises `ConfigError` if Ray cannot be started or the cluster
-    cannot be reached.
+    A new cluster is stopped at the end of the `with` block. `workers` is its number of CPUs. None means all CPUs of
+    this machine. If the program has already connected Ray, that connection is used instead, and left open. The
+    environment variables in `_QUIET` are set, unless they already have a value. Raises `ConfigError` if Ray cannot be
+    started or the cluster cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -136,16 +136,15 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
 
 
 def _import_ray() -> Any:
-    """Import Ray, which takes a while, and return the module."""
     import ray
 
     return ray
 
 
 class _SilencedRay:
-    """Logs Ray's messages about dead workers for the duration of a block, instead of printing them.
+    """Logs Ray's messages about dead workers for the duration of the `with` block, instead of printing them.
 
-    Ray prints them whatever `log_to_driver` says, and has no option to turn them off.
+    Ray prints these messages regardless of `log_to_driver`, and has no option to disable them.
     """
 
     def __init__(self, ray: Any, verbose: bool) -> None:

@@ -62,11 +62,11 @@ logger = logging.getLogger("karenina")
 
 
 class RayExecutor(Executor):
-    """Distributes the answers of a run over the workers of a Ray cluster.
+    """Distributes a run's answers over the workers of a Ray cluster.
 
-    Workers get answers as they become free. Each is an actor with its own event loop, ports and limits. The journal,
-    the output and the scheduling stay in the process of the run. The concurrency limit of each server is divided among
-    the workers, so that together they make as many calls at once as a single process would.
+    Workers get answers as they become free. Each worker is an actor with its own event loop, ports and limits. The
+    journal, the output and the scheduling stay in the run's process. Each server's concurrency limit is divided among
+    the workers, so that together they make as many concurrent calls as a single process would.
     """
 
     name: ClassVar[str] = "ray"
@@ -85,8 +85,8 @@ class RayExecutor(Executor):
     async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the results as they become available.
 
-        Ray is started only if there are results that are not in the journal yet. Raises `ConfigError` if the cluster
-        cannot be reached, and `ExecutorError` if the run cannot continue.
+        Ray is only started if some results are not in the journal yet. Raises `ConfigError` if the cluster cannot be
+        reached, and `ExecutorError` if the run cannot continue.
         """
         from karenina_ray.cluster import open_cluster
         from karenina_ray.work_queue import WorkQueue
@@ -115,10 +115,10 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return the number of workers to start, at least 1.
+    """Return the number of workers to start, which is at least 1.
 
-    It is limited by `workers`, the number of answers, and the lowest concurrency limit of a server. A warning is logged
-    if a server's limit reduces it.
+    It is limited by `workers`, the number of answers, and the lowest concurrency limit of any server. If a server's
+    limit reduces it, a warning is logged.
     """
     concurrency = session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []

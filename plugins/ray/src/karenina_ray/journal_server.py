@@ -1,6 +1,6 @@
-"""The journal and budget of the run, as they serve the workers.
+"""The run's journal and budget, which workers access through these servers.
 
-If several workers make the same call, it is made only once.
+If several workers request the same call, it is only made once.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ StartTask = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(slots=True)
 class _PendingCall:
-    """A call in progress, and the requests waiting for it, each with its worker and number.
+    """A call in progress, and the requests waiting for it, each identified by a worker and a number.
 
-    `maker` is the worker that makes the call, or None while the journal is read or written.
+    `maker` is the worker that makes the call, or None while the journal is being read or written.
     """
 
     maker: WorkerHandle | None = None
@@ -41,10 +41,10 @@ class _PendingCall:
 
 
 class JournalServer:
-    """Serves the journal of the run to the workers.
+    """Gives workers access to the run's journal.
 
-    `send` sends a message to a worker, and `start` starts a background task. Messages take effect at once and in order,
-    so a worker can request a call, withdraw from it and request it again without waiting.
+    `send` sends a message to a worker, and `start` starts a background task. Messages take effect immediately and in
+    order. A worker can therefore request a call, withdraw from it and request it again without waiting.
     """
 
     def __init__(self, journal: ReplyStore, send: SendMessage, start: StartTask) -> None:
@@ -54,9 +54,9 @@ class JournalServer:
         self._pending: dict[str, _PendingCall] = {}
 
     def find(self, worker: WorkerHandle, message: Payload) -> None:
-        """Answer a worker's request for a call. None means that the worker has to make the call.
+        """Answer a worker's request for a call. A response of None means that the worker has to make the call.
 
-        If another worker is making it, the response is sent when its outcome is stored.
+        If another worker is making the call, the response is sent when the outcome has been stored.
         """
         key = message["key"]
         pending = self._pending.get(key)
@@ -69,7 +69,8 @@ class JournalServer:
     async def _find(self, key: str, pending: _PendingCall, call: CallRecord) -> None:
         """Look up a call in the journal.
 
-        Its outcome is sent to the waiting requests. If there is none, the first of them makes the call.
+        If its outcome is stored, it is sent to the waiting requests. Otherwise, the first of these requests makes the
+        call.
         """
         stored = await self._journal.find(call)
         if stored is None:
@@ -80,7 +81,7 @@ class JournalServer:
     def store(self, worker: WorkerHandle, message: Payload) -> None:
         """Start storing the outcome of a worker's call.
 
-        The response is sent when it is in the journal's file.
+        The response is sent when the outcome is in the journal's file.
         """
         pending = self._pending.get(message["key"])
         if pending is not None and pending.maker is worker:
@@ -90,7 +91,7 @@ class JournalServer:
     async def _store(self, worker: WorkerHandle, message: Payload) -> None:
         """Store an outcome, and send it to all waiting requests.
 
-        If the journal cannot store it, they get its `PortError` instead.
+        If the journal cannot store it, its `PortError` is sent instead.
         """
         outcome = serialization.decode_outcome(message["outcome"], message["port"])
         response = {"kind": "response", "number": message["number"]}
@@ -106,9 +107,9 @@ class JournalServer:
             self._resolve(message["key"], pending, outcome)
 
     def leave(self, worker: WorkerHandle, key: str) -> None:
-        """Withdraw a worker from a call. If it was making the call, the first waiting request takes over.
+        """Withdraw a worker from a call. If the worker was making the call, the first waiting request takes over.
 
-        Otherwise, the worker's requests for the call are dropped. Unknown calls are ignored.
+        Otherwise, the worker's own requests for the call are dropped. Unknown calls are ignored.
         """
         pending = self._pending.get(key)
         if pending is None:
@@ -119,12 +120,12 @@ class JournalServer:
             pending.waiting = deque(request for request in pending.waiting if request[0] is not worker)
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Give the calls of a dead worker to others that wait for them."""
+        """Reassign the calls of a dead worker to other workers that are waiting for them."""
         for key, pending in [(key, call) for key, call in self._pending.items() if call.maker is worker]:
             self._assign_maker(key, pending)
 
     def _assign_maker(self, key: str, pending: _PendingCall) -> None:
-        """Let the first waiting request with a live worker make the call. Without any, forget the call."""
+        """Let the first waiting request from a live worker make the call. If there is none, forget the call."""
         while pending.waiting:
             worker, number = pending.waiting.popleft()
             if worker.alive:
@@ -135,14 +136,14 @@ class JournalServer:
             del self._pending[key]
 
     def _resolve(self, key: str, pending: _PendingCall, outcome: CallOutcome) -> None:
-        """Send the outcome to all waiting requests and forget the call."""
+        """Send the outcome to all waiting requests, and forget the call."""
         if self._pending.get(key) is pending:
             del self._pending[key]
         while pending.waiting:
             self._respond(*pending.waiting.popleft(), outcome)
 
     def _respond(self, worker: WorkerHandle, number: int, outcome: CallOutcome | None) -> None:
-        """Respond to request `number`.
+        """Respond to the request with the given number.
 
         If `outcome` is None, the worker has to make the call itself.
         """
@@ -154,9 +155,9 @@ _ReservationId = tuple["WorkerHandle", int]
 
 
 class BudgetServer:
-    """Serves the budget of the run to the workers.
+    """Gives workers access to the run's budget.
 
-    `send` sends a message to a worker, and `start` starts a background task. What a dead worker reserved is not
+    `send` sends a message to a worker, and `start` starts a background task. The reservations of a dead worker are not
     released, because its calls may have been answered and charged.
     """
 
@@ -168,13 +169,13 @@ class BudgetServer:
         self._reserved: dict[_ReservationId, int] = {}
 
     def reserve(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start reserving the cost of a call. The response says if the budget covers it."""
+        """Start reserving the cost of a call. The response states whether the budget covers it."""
         id = worker, message["reserved"]
         task = self._waiting[id] = self._start(self._reserve(id, message))
         task.add_done_callback(lambda _: self._waiting.pop(id, None))
 
     def holds(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start checking a reservation. The response says if it still allows the worker's call."""
+        """Start checking a reservation. The response states whether the reservation still allows the worker's call."""
         self._start(self._holds((worker, message["reserved"]), message["number"]))
 
     def release(self, worker: WorkerHandle, reserved: int) -> None:
@@ -186,14 +187,14 @@ class BudgetServer:
             self._waiting[id].cancel()
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Cancel the requests of a dead worker and give up its reservations."""
+        """Cancel a dead worker's requests and forfeit its reservations."""
         for id in [id for id in self._waiting if id[0] is worker]:
             self._waiting[id].cancel()
         for id in [id for id in self._reserved if id[0] is worker]:
             self._budget.forfeit(self._reserved.pop(id))
 
     async def _reserve(self, id: _ReservationId, message: Payload) -> None:
-        """Reserve the cost of a call, and respond if the budget covers it."""
+        """Reserve the cost of a call, and send a response that states whether the budget covers it."""
         worker = id[0]
         with contextlib.suppress(OverBudget):
             call = serialization.decode_call(message, worker.models[message["model"]])
@@ -201,6 +202,6 @@ class BudgetServer:
         self._send(worker, {"kind": "response", "number": message["number"], "covered": id in self._reserved})
 
     async def _holds(self, id: _ReservationId, number: int) -> None:
-        """Respond if a reservation still allows its call. Unknown ones do not."""
+        """Send a response that states whether a reservation still allows its call. Unknown reservations do not."""
         covered = id in self._reserved and await self._budget.holds(self._reserved[id])
         self._send(id[0], {"kind": "response", "number": number, "covered": covered})

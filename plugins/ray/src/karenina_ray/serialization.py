@@ -1,4 +1,4 @@
-"""The JSON messages between the run and its workers, of which Ray pickles only the bytes.
+"""The JSON messages between the run and its workers. Ray only pickles their bytes.
 
 The configuration is sent with its secrets, because the workers make the calls. Secrets stay in memory and on Ray's
 connections, and are never logged.
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 _NO_SIZE = CallSize(0, 0.0, 1)  # for a run without a budget
 
 Payload = dict[str, Any]
-"""A message or part of a message: a JSON object."""
+"""A message or part of a message, as a JSON object."""
 
 
 def encode(messages: list[Payload]) -> bytes:
-    """Encode messages as JSON in UTF-8, to be read by `decode`."""
+    """Encode messages as JSON in UTF-8. Use `decode` to decode them."""
     return dump_json(messages).encode()
 
 
 def decode(data: bytes) -> list[Payload]:
-    """Return the messages encoded by `encode`."""
+    """Decode messages encoded by `encode`."""
     messages: list[Payload] = json.loads(data)
     return messages
 
 
 def to_plain(value: Any) -> Any:
-    """Convert a value to JSON-compatible data. Secrets are in clear text, and paths are absolute.
+    """Convert a value to JSON-compatible data. Secrets become plain text, and paths become absolute.
 
-    Raises `ValueError` if that is not possible.
+    Raises `ValueError` if the value cannot be converted.
     """
     if isinstance(value, (SecretStr, SecretBytes)):
         return to_plain(value.get_secret_value())
@@ -71,9 +71,9 @@ def to_plain(value: Any) -> Any:
 
 
 def encode_config(config: VerificationConfig) -> Payload:
-    """Encode all settings, including those from the environment of this process.
+    """Encode all settings, including those from this process's environment.
 
-    Raises `ValueError` with the name of the setting if one cannot be encoded.
+    Raises `ValueError` with the setting's name if a setting cannot be encoded.
     """
     message: Payload = {}
     for name in all_settings():
@@ -86,18 +86,18 @@ def encode_config(config: VerificationConfig) -> Payload:
 
 
 def encode_trust(trust: Trust) -> Payload:
-    """Encode the user's trust, which decides what code may be run."""
+    """Encode the user's trust, which determines the code that may be executed."""
     return {"digests": sorted(trust.digests), "everything": trust.everything}
 
 
 def decode_trust(payload: Payload) -> Trust:
-    """Return the trust encoded by `encode_trust`."""
+    """Decode the trust encoded by `encode_trust`."""
     return Trust(frozenset(payload["digests"]), payload["everything"])
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """A call that another process makes, with the fields of a `CallRecord`, but without messages."""
+    """A call made by another process, with the fields of a `CallRecord` except its messages."""
 
     endpoint: Endpoint
     info: CallInfo
@@ -112,12 +112,12 @@ class RemoteCall:
         return self.endpoint.port != "service"
 
     def with_endpoint_digest(self, digest: bytes) -> RemoteCall:
-        """Return the call unchanged, because its key cannot be computed again without the messages."""
+        """Return the call unchanged, because its key cannot be recomputed without the messages."""
         return self
 
 
 def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """Encode what a journal and, if `paid` is true, a budget need to know about a call.
+    """Encode the facts about a call that a journal needs and, if `paid` is true, those that a budget needs.
 
     `model` is the number of the call's model.
     """
@@ -139,7 +139,7 @@ def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
 
 
 def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
-    """Decode what `encode_call` encoded. `model` is the model with the number in it."""
+    """Decode a call encoded by `encode_call`. `model` is the model that has the number in the payload."""
     info = CallInfo(
         question_id=payload["question"],
         replicate=payload["replicate"],
@@ -168,7 +168,7 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:
-    """Decode what `encode_outcome` encoded. `port` is the kind of port that made the call."""
+    """Decode an outcome encoded by `encode_outcome`. `port` is the kind of port that made the call."""
     notes = CallNotes(*payload["notes"])
     notes.answered, notes.cost = payload["spent"]
     if "error" in payload:
@@ -178,13 +178,13 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
 
 
 def encode_files(store: FileStore) -> Payload:
-    """Encode where the files of items are stored, together with the name of this machine."""
+    """Encode the location of the files that belong to items, with the name of this machine."""
     folder = str(store.folder.absolute()) if store.folder is not None else None
     return {"host": os.uname().nodename, "folder": folder, "most": store.most, "most_in_all": store.most_in_all}
 
 
 def decode_files(payload: Payload) -> FileStore:
-    """Decode what `encode_files` encoded. On another machine, the store keeps no files and records why."""
+    """Decode a file store encoded by `encode_files`. On another machine, the store keeps no files and records why."""
     folder = Path(payload["folder"]) if payload["folder"] is not None else None
     store = FileStore(folder, payload["most"], payload["most_in_all"])
     if folder is not None and payload["host"] != os.uname().nodename:
@@ -194,13 +194,13 @@ def decode_files(payload: Payload) -> FileStore:
 
 
 def encode_counts(counts: CallCounts) -> list[Any]:
-    """Encode call counts as a list, to be read by `decode_counts`."""
+    """Encode call counts as a list. Use `decode_counts` to decode them."""
     ends = [[*place, count] for place, count in counts.unknown_ends.items()]
     return [counts.made, counts.cached, counts.failed, astuple(counts.used), astuple(counts.saved), ends]
 
 
 def decode_counts(values: list[Any]) -> CallCounts:
-    """Return the call counts encoded by `encode_counts`."""
+    """Decode call counts encoded by `encode_counts`."""
     made, cached, failed, used, saved, ends = values
     unknown_ends = Counter({(model, reason): count for model, reason, count in ends})
     return CallCounts(made, cached, failed, Usage(*used), Usage(*saved), unknown_ends)
@@ -210,12 +210,12 @@ _HERE = 'or run in this process (executor = "asyncio")'
 
 
 def find_problems(session: RunSession) -> list[str]:
-    """Explain what in a run cannot be sent to workers, and how to fix it."""
+    """Return a message for each part of a run that cannot be sent to workers, with a fix."""
     return [*_plugin_problems(session), *_config_problems(session.config), *_question_problems(session)]
 
 
 def _plugin_problems(session: RunSession) -> list[str]:
-    """Return a message for each plugin without an entry point, which workers would not find."""
+    """Return a message for each plugin that has no entry point, because workers would not find it."""
     chosen = session.config.core.plugins
     installed = installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
     if session.parts.plugins is installed:
@@ -234,9 +234,9 @@ def _plugin_problems(session: RunSession) -> list[str]:
 
 
 def _config_problems(config: VerificationConfig) -> list[str]:
-    """Return a message for each setting that does not survive encoding.
+    """Return a message for each setting that encoding would change.
 
-    If one cannot be encoded at all, that is the only message.
+    If a setting cannot be encoded at all, its message is the only one.
     """
     try:
         message = encode_config(config)
@@ -251,9 +251,9 @@ def _config_problems(config: VerificationConfig) -> list[str]:
 
 
 def _question_problems(session: RunSession) -> list[str]:
-    """Return a message for each question whose template class cannot be rebuilt from its source.
+    """Return a message for each question whose template class cannot be rebuilt from its source code.
 
-    Questions streamed from a file are already JSON, so they are not checked.
+    Questions streamed from a file are not checked, because they are already JSON.
     """
     questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):

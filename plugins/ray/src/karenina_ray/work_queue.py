@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class WorkerHandle:
-    """The run's view of a worker.
+    """A worker as seen by the run.
 
-    `index` is its number, which passes to its replacement if it dies. `jobs` maps the order of each of its jobs to the
-    job, and `room` is how many answers it can process at once. `models` contains the models that it has sent, by
-    number. `servers` contains the limit of each server, and the numbers of held, queued and retrying calls. `suspect`
-    means that another worker died while processing one of its `jobs`. Until they are done, it gets no others.
+    `index` is the worker's number. If it dies, its replacement gets the same number. `jobs` contains its jobs, keyed by
+    their order. `room` is the number of answers that it can process concurrently. `models` contains the models that it
+    has sent, keyed by number. `servers` contains the limit of each server, and the numbers of held, queued and retrying
+    calls. `suspect` means that another worker died while processing one of its `jobs`. Until these are done, it gets no
+    other jobs.
     """
 
     actor: Any
@@ -38,7 +39,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, batched with others. It is dropped if the worker is dead."""
+        """Send a message, batched with others. If the worker is dead, the message is dropped."""
         if not self.alive:
             return
         if not self._outbox:
@@ -46,7 +47,7 @@ class WorkerHandle:
         self._outbox.append(message)
 
     def _send_outbox(self) -> None:
-        """Send the messages collected so far, or drop them if the worker is dead."""
+        """Send the messages collected so far. If the worker is dead, drop them."""
         outbox, self._outbox = self._outbox, []
         if self.alive:
             self.actor.handle_messages.remote(serialization.encode(outbox))
@@ -54,11 +55,11 @@ class WorkerHandle:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """An answer to produce, and the indices of the judges that still have to see it.
+    """An answer to produce, and the indexes of the judges that still have to judge it.
 
-    `deaths` is the number of workers that died while processing it. After the first death, the job is assigned only
-    together with its group, to a worker without other jobs. Groups become smaller with each death, until the job that
-    kills workers is alone.
+    `deaths` is the number of workers that died while processing it. After the first death, the job is only assigned
+    together with its group, to a worker that has no other jobs. Groups become smaller with each death, until the job
+    that kills workers is alone.
     """
 
     task: AnswerTask
@@ -67,9 +68,9 @@ class Job:
 
 
 class WorkQueue:
-    """The jobs of a run in order, between the results that are already in the journal.
+    """The run's jobs in order, interleaved with the results that are already in the journal.
 
-    `over` becomes True at the end.
+    At the end of the run, `over` becomes True.
     """
 
     def __init__(self, session: RunSession) -> None:
@@ -80,9 +81,9 @@ class WorkQueue:
         """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
-        """Go to the next answer of the run. Returns its stored results, and queues a job for the others.
+        """Advance to the next answer of the run. Return its stored results, and queue a job for the missing ones.
 
-        At the end, `over` becomes True and the list is empty.
+        At the end of the run, `over` becomes True and the list is empty.
         """
         task = next(self._matrix, None)
         if task is None:
@@ -95,10 +96,10 @@ class WorkQueue:
 
     @property
     def has_job(self) -> bool:
-        """True if a job is queued. Do not call `advance` then, because it would replace the job."""
+        """Whether a job is queued. If so, do not call `advance`, because it would replace the job."""
         return self._next is not None
 
     def pop(self) -> Job | None:
-        """Return the queued job and remove it, or return None."""
+        """Remove and return the queued job, or return None."""
         job, self._next = self._next, None
         return job

@@ -1,6 +1,6 @@
 """The actor that generates and judges answers, like a run in a single process.
 
-It uses messages to reach the journal, the budget and the ledger, which are in the process of the run.
+It uses messages to access the journal, the budget and the ledger, which are in the run's process.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 
 class RemoteClient:
-    """The connection of a worker to the process of the run.
+    """A worker's connection to the run's process.
 
-    `send` sends it a message. `paid` is True if there is a budget.
+    `send` sends a message to the run. `paid` is True if there is a budget.
     """
 
     def __init__(self, send: Callable[[Payload], None], *, paid: bool) -> None:
@@ -57,7 +57,7 @@ class RemoteClient:
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
         """Send a message about a call.
 
-        The model is sent first if this is its first call.
+        Before the first call to a model, the model itself is sent.
         """
         model = call.endpoint.model
         numbered = self._models.get(id(model))
@@ -67,7 +67,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message and wait for the response, however long it takes."""
+        """Send a message and wait for the response, without a time limit."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -81,16 +81,16 @@ class RemoteClient:
             del self._waiting[number]
 
     def on_response(self, message: Payload) -> None:
-        """Pass a response to the request that waits for it. It is dropped if there is none."""
+        """Pass a response to the request that is waiting for it. If there is none, the response is dropped."""
         future = self._waiting.get(message["number"])
         if future is not None and not future.done():
             future.set_result(message)
 
 
 class RemoteLedger:
-    """The run's ledger, as used for a worker's calls. The worker sends the usage, and the run counts it.
+    """The run's ledger, as seen by a worker. The worker sends the usage of its calls, and the run counts it.
 
-    `prices` are the prices of the run, with which the worker computes what a call cost.
+    `prices` are the run's prices, which the worker uses to compute the cost of a call.
     """
 
     def __init__(self, client: RemoteClient, prices: PriceTable) -> None:
@@ -98,25 +98,25 @@ class RemoteLedger:
         self._costs = Ledger(prices)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Send a call's usage, and return its cost in picodollars, or None if the cost is unknown."""
+        """Send a call's usage to the run. Return the call's cost in picodollars, or None if the cost is unknown."""
         self._client.send_call("call_made", call, usage=astuple(usage))
         return self._costs.cost(call, usage)
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Send the usage of a reply from the journal."""
+        """Send the usage of a reply from the journal to the run."""
         self._client.send_call("call_cached", call, usage=astuple(usage))
 
 
 class RemoteJournal:
-    """The run's journal, as used for a worker's calls."""
+    """The run's journal, as seen by a worker."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of a call, or None if this worker has to make it.
+        """Return the stored outcome of a call, or None if this worker has to make the call.
 
-        If another worker is making the call, this waits for the outcome. It withdraws from the call if cancelled.
+        If another worker is making the call, wait for its outcome. If cancelled, withdraw from the call.
         """
         try:
             response = await self._client.request("find", call)
@@ -127,9 +127,9 @@ class RemoteJournal:
         return serialization.decode_outcome(outcome, call.endpoint.port) if outcome is not None else None
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, and wait until it is in the journal of the run.
+        """Store the outcome of a call, and wait until it is in the run's journal.
 
-        Raises `PortError` if it cannot be stored.
+        Raises `PortError` if the outcome cannot be stored.
         """
         response = await self._client.request("store", call, outcome=serialization.encode_outcome(outcome))
         if "error" in response:
@@ -141,16 +141,16 @@ class RemoteJournal:
 
 
 class RemoteBudget:
-    """Reserves the cost of a worker's calls in the budget of the run, which charges the actual cost later."""
+    """Reserves the cost of a worker's calls in the run's budget, which is charged the actual cost later."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
         self._numbers = count()
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call. Returns the number of the reservation.
+        """Reserve the cost of a call. Return the number of the reservation.
 
-        Raises `OverBudget` if the budget does not cover it.
+        Raises `OverBudget` if the budget does not cover the cost.
         """
         reserved = next(self._numbers)
         try:
@@ -168,7 +168,7 @@ class RemoteBudget:
         return bool(response["covered"])
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Do nothing. The run charges the budget when it gets the message to the ledger."""
+        """Do nothing. The run charges the budget when it receives the message to the ledger."""
 
     def release(self, reserved: int) -> None:
         """Release a reservation after its call has ended."""
@@ -180,13 +180,13 @@ _REPORT_INTERVAL = 0.25  # seconds after which a worker reports its state, even 
 
 
 class Worker:
-    """One worker, a Ray actor. The run sends it messages (`handle_messages`) and polls for messages (`next_messages`).
+    """A worker, which is a Ray actor. The run sends messages to it (`handle_messages`) and polls for its messages.
 
-    The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The worker sends
-    `find`, `store` and `leave` (to the journal), `reserve`, `holds` and `release` (to the budget), `call_made` and
-    `call_cached` (to the ledger), `model` (before the first message about a call to the model), `done` (an answer has
-    all its results, or those that the budget covers), `failed` (an error that no stage has caught), `log`, `state` and
-    `stopped`.
+    The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The run gets the
+    worker's messages from `next_messages`. These are `find`, `store` and `leave` (to the journal), `reserve`, `holds`
+    and `release` (to the budget), `call_made` and `call_cached` (to the ledger), `model` (before the first message
+    about a call to the model), `done` (all results of an answer, or those that the budget covers), `failed` (an error
+    that no stage has caught), `log`, `state` and `stopped`.
     """
 
     def __init__(self) -> None:
@@ -201,9 +201,9 @@ class Worker:
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
-        """Prepare the worker. Returns an encoded message with its process ID, host and plugins.
+        """Prepare the worker. Return an encoded message with its process ID, host and plugins.
 
-        If this fails, the message contains the error.
+        If the setup fails, the message contains the error.
         """
         [message] = serialization.decode(data)
         try:
@@ -214,7 +214,7 @@ class Worker:
     async def _start(self, message: Payload) -> Payload:
         """Configure logging, extend `sys.path`, and create the runner and planner.
 
-        Returns what `set_up` reports.
+        Returns the message for `set_up` to encode.
         """
         logger = logging.getLogger("karenina")
         logger.setLevel(message["level"])
@@ -247,7 +247,7 @@ class Worker:
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
-        """Handle messages from the run: start answers, stop, or pass a response to the request waiting for it."""
+        """Handle messages from the run: start answers, stop, or pass a response to the waiting request."""
         for message in serialization.decode(data):
             kind = message["kind"]
             if kind == "work":
@@ -258,7 +258,7 @@ class Worker:
                 self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """Return the queued messages, waiting up to `_REPORT_INTERVAL` seconds for some."""
+        """Return the queued messages. If there are none, wait up to `_REPORT_INTERVAL` seconds."""
         if not self._outbox:
             self._has_output.clear()
             try:
@@ -271,18 +271,17 @@ class Worker:
         return serialization.encode(messages)
 
     async def close(self) -> None:
-        """Stop all work, and close the ports and tools."""
+        """Cancel all work, and close the ports and tools."""
         await self._cancel()
         if self._runner is not None:
             await self._runner.aclose()
 
     def _send(self, message: Payload) -> None:
-        """Queue a message, to be returned by `next_messages`."""
+        """Queue a message for `next_messages` to return."""
         self._outbox.append(message)
         self._has_output.set()
 
     def _start_answers(self, message: Payload) -> None:
-        """Start a task for each answer in a message."""
         assert self._config is not None
         assert self._planner is not None
         core = self._config.core
@@ -301,10 +300,10 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Produce one answer and run the items of `judges` (by index) on it.
+        """Produce an answer, and run its items for `judges`, which are given by index.
 
-        All results are sent in one message, so that they refer to the same answer. An error that no stage has caught is
-        sent as a message too.
+        All results are sent in a single message, so that they refer to the same answer. An error that no stage has
+        caught is also sent as a message.
         """
         assert self._runner is not None
         results: list[tuple[int, str]] = []
@@ -318,7 +317,7 @@ class Worker:
             self._send({"kind": "done", "order": task.order, "results": results})
 
     async def _stop(self, grace: float) -> None:
-        """Start no more calls, give those in progress `grace` seconds, cancel the rest, and report the end."""
+        """Stop making calls, wait `grace` seconds for those in progress, cancel the rest, and report the end."""
         assert self._runner is not None
         self._runner.calls.limits.close()
         loop = asyncio.get_running_loop()
@@ -330,7 +329,7 @@ class Worker:
         self._send({"kind": "stopped"})
 
     async def _cancel(self) -> None:
-        """Cancel all other tasks of the worker and wait for them."""
+        """Cancel all other tasks of this worker, and wait for them to end."""
         others = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
@@ -338,7 +337,7 @@ class Worker:
             await asyncio.wait(others)
 
     def _report_state(self) -> None:
-        """Send the state of the servers and the calls since the last report, if they have changed."""
+        """Report the state of the servers and the calls since the last report to the run, if anything has changed."""
         if self._runner is None:
             return
         calls = self._runner.calls
@@ -360,7 +359,7 @@ class _ForwardingHandler(logging.Handler):
         self._loop = asyncio.get_running_loop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send the record's message to the run, from any thread."""
+        """Send the record's message to the run. This may be called from any thread."""
         message = {"kind": "log", "level": record.levelno, "message": self.format(record)}
         self._loop.call_soon_threadsafe(self._send, message)
 

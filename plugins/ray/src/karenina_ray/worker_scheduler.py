@@ -1,4 +1,4 @@
-"""Starts workers, assigns answers to them, handles their messages, and replaces them if they die."""
+"""The scheduler, which starts workers, assigns answers to them, handles their messages, and replaces dead ones."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class BackgroundTasks:
-    """Background tasks in one event loop. `failure` is the first error in a task, or None.
+    """Background tasks in one event loop. `failure` is the first exception raised by a task, or None.
 
-    `on_failure` is called after each error.
+    `on_failure` is called after each exception.
     """
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task. If it fails, the error is stored in `failure` and not raised."""
+        """Start a task. If it raises an exception, that is stored in `failure`."""
         task = asyncio.get_running_loop().create_task(self._run(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -49,14 +49,14 @@ class BackgroundTasks:
         return task
 
     async def cancel(self) -> None:
-        """Cancel all tasks and wait until they have ended."""
+        """Cancel all tasks, and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run the work. Errors other than cancellation are stored and reported, not raised."""
+        """Await `work`. Exceptions other than cancellation are stored and reported instead of raised."""
         try:
             await work
         except asyncio.CancelledError:
@@ -68,11 +68,11 @@ class BackgroundTasks:
 
 
 AHEAD: Final = 4
-"""The number of answers a worker gets beyond its room, so that it never waits for work."""
+"""The number of answers that a worker gets beyond its room, so that it never waits for work."""
 MOST_DEATHS: Final = 3
-"""An answer fails after this many deaths of workers, if the last one had no other job."""
+"""The number of worker deaths after which an answer fails, if the last worker had no other job."""
 _MOST_DEATHS_IN_A_ROW: Final = 12
-"""The run fails after this many deaths of workers without a result in between."""
+"""The number of consecutive worker deaths, without a result in between, after which the run fails."""
 _GROUPS: Final = 4  # how many groups a dead worker's jobs are divided into
 _MOST_READY: Final = 256  # stored results are read ahead until so many wait for the run
 _CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close ports and tools; the second if stopped or failed
@@ -81,11 +81,11 @@ logger = logging.getLogger("karenina")
 
 
 class ExecutorError(KareninaError):
-    """Raised when a run on workers cannot continue. What is in the journal is kept."""
+    """Raised if a run on workers cannot continue. The contents of the journal are kept."""
 
 
 class Scheduler:
-    """Executes a session on `workers` workers, which are stopped at the end of the block.
+    """Runs a session on a number of `workers`, which are stopped at the end of the `with` block.
 
     At least one of them must be ready within `patience` seconds.
     """
@@ -135,7 +135,7 @@ class Scheduler:
     async def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield each result with its index as it completes. Ends early if the run is stopped.
 
-        Raises the first error of a worker or background task, such as `ExecutorError`.
+        Raises the first exception of a worker or background task, such as `ExecutorError`.
         """
         while True:
             while self._results:
@@ -150,7 +150,7 @@ class Scheduler:
                 await self._wakeup.wait()
 
     def _is_done(self) -> bool:
-        """Check if all results have been yielded or, after a stop, all workers have stopped."""
+        """Return whether all results have been yielded or, after a stop, all workers have stopped."""
         if self._results or self._finishing:
             return False
         if self._stopping is not None:
@@ -161,9 +161,9 @@ class Scheduler:
     # ---- workers
 
     async def _run_worker(self, index: int) -> None:
-        """Start a worker, and handle its messages until the run is over. If it dies, it is replaced.
+        """Start a worker, and handle its messages until the run is over. If the worker dies, it is replaced.
 
-        Raises `ExecutorError` if it cannot start, has different plugins, or fails in another way.
+        Raises `ExecutorError` if the worker cannot start, has different plugins, or fails in any other way.
         """
         actor = self._ray.remote(Worker).options(num_cpus=1, scheduling_strategy="SPREAD").remote()
         worker = WorkerHandle(actor, index)
@@ -186,7 +186,7 @@ class Scheduler:
             raise ExecutorError(f"ray executor: a worker failed: {error}") from error
 
     def _setup_message(self, index: int) -> Payload:
-        """Build the message that configures the worker `index`. It contains secrets."""
+        """Return the message that configures the worker with the given index. It contains secrets."""
         session, parts = self._session, self._session.parts
         return {
             "config": serialization.encode_config(parts.config),
@@ -232,10 +232,10 @@ class Scheduler:
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
-        """Replace a dead worker. Its jobs are queued again, in smaller groups. Logs a warning.
+        """Replace a dead worker, and log a warning. Its jobs are queued again in smaller groups.
 
-        A job fails when it has killed `MOST_DEATHS` workers and was alone on the last one. After a stop, the worker is
-        not replaced and its jobs are dropped. Raises `ExecutorError` after too many deaths in a row.
+        A job fails if it has killed `MOST_DEATHS` workers and was the only job of the last one. After a stop, the
+        worker is not replaced and its jobs are dropped. Raises `ExecutorError` after too many consecutive deaths.
         """
         worker.alive = False
         self._handles.discard(worker)
@@ -273,7 +273,7 @@ class Scheduler:
         self._tasks.start(self._run_worker(worker.index))
 
     async def _fail_job(self, job: Job) -> None:
-        """Give all items of an answer that killed too many workers an error, and log it."""
+        """Record and log an error for all items of an answer that killed too many workers."""
         message = (
             f"{job.deaths} Ray workers died while working on this answer, the last one while working on nothing else; "
             "check what the stages and models of this answer need (usually memory)"
@@ -288,10 +288,10 @@ class Scheduler:
     # ---- work
 
     def _assign_jobs(self) -> None:
-        """Assign jobs to the workers that have room, starting with those with the fewest jobs.
+        """Assign jobs to the workers that have room, starting with those that have the fewest jobs.
 
-        Each may get up to `AHEAD` more than it has room for. Groups of suspect jobs go to workers without jobs. Nothing
-        is assigned after a stop or a failure.
+        Each may get up to `AHEAD` jobs more than it has room for. Groups of suspect jobs go to workers that have no
+        jobs. Nothing is assigned after a stop or a failure.
         """
         if self._stopping is not None or self._tasks.failure is not None:
             return
@@ -310,13 +310,13 @@ class Scheduler:
     def _next(self) -> Job | None:
         """Return the next job, or None if there is none yet.
 
-        Stored results that come before it are added to the results.
+        Stored results that precede the job are added to the results.
         """
         self._advance_queue()
         return self._queue.pop()
 
     def _advance_queue(self) -> None:
-        """Go to the next job in the queue. Stored results that come before it are added to the results.
+        """Advance to the next job in the queue. Stored results that precede it are added to the results.
 
         Stops early if `_MOST_READY` results are waiting to be yielded.
         """
@@ -325,9 +325,9 @@ class Scheduler:
                 self._add_result(result)
 
     def _send_jobs(self, worker: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
-        """Send jobs to a worker, with their questions.
+        """Send jobs to a worker, together with their questions.
 
-        `suspect` means that another worker died while processing one of them.
+        `suspect` means that another worker died while processing one of the jobs.
         """
         worker.suspect, trust = suspect, self._session.parts.trust
         worker.jobs.update({job.task.order: job for job in jobs})
@@ -341,7 +341,7 @@ class Scheduler:
         )
 
     def _encode_job(self, job: Job) -> list[Any]:
-        """Encode a job: the question key, the model number, the replicate, the order and the judges."""
+        """Encode a job: the key of its question, the model number, the replicate, the order and the judges."""
         task, models = job.task, self._session.config.core.answering_models
         model = next(at for at, candidate in enumerate(models) if candidate is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
@@ -349,7 +349,7 @@ class Scheduler:
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
         """Handle a message from a worker: a request, a result or its state.
 
-        Raises `ExecutorError` if no stage caught an error in the worker.
+        Raises `ExecutorError` if the worker reports an error that no stage caught.
         """
         kind = message["kind"]
         if kind == "done":
@@ -395,7 +395,7 @@ class Scheduler:
     def _model(self, payload: Payload) -> ModelConfig:
         """Return the model in a worker's message.
 
-        All workers share one object for equal models, which is the one in the configuration if there is one.
+        All workers share one object for equal models. It is the object in the configuration if there is one.
         """
         if not self._models:
             models = configured_models(self._session.config)
@@ -407,7 +407,7 @@ class Scheduler:
         return model
 
     async def _finish(self, job: Job, results: list[tuple[int, str]]) -> None:
-        """Store the results of a job and pass them to `results`. Deaths in a row are counted anew."""
+        """Store the results of a job, queue them to be yielded, and reset the number of consecutive deaths."""
         self._deaths_in_a_row = 0
         for judge, text in results:
             result = VerificationResult.model_validate_json(text)
@@ -420,7 +420,7 @@ class Scheduler:
         self._wakeup.set()
 
     def _mirror_limits(self) -> None:
-        """Copy the state of the workers' limiters to those of the run, for progress displays."""
+        """Copy the state of the workers' limiters to the run's limiters, for progress displays."""
         limits = self._session.limits
         limits.held = 0
         for at, server in enumerate(limits.servers):
@@ -434,7 +434,7 @@ class Scheduler:
     def _stop(self, grace: float) -> None:
         """Stop the run.
 
-        Workers get `grace` seconds to finish their calls. Use 0 to end at once, also after an earlier stop.
+        Workers get `grace` seconds to finish their calls. Use 0 to end the run immediately, even after an earlier stop.
         """
         first, self._stopping = self._stopping is None, grace
         if not grace:

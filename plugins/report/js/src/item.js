@@ -331,22 +331,47 @@ function missingPrompts(head) {
     : "Journals store replies, and prompts are computed again from the benchmark: karenina report --benchmark FILE shows them.";
 }
 
+function Messages({ messages }) {
+  return html`<ol class="trace">
+    ${messages.map(
+      (message) =>
+        html`<li>
+          <b><${Marked} text=${message.role ?? message.type ?? "message"} /></b>
+          <${Long} text=${typeof message.content === "string" && message.content ? message.content : JSON.stringify(message, null, 2)} />
+          ${message.tool_calls?.length > 0 && html`<${Long} text=${JSON.stringify(message.tool_calls, null, 2)} />`}
+        </li>`,
+    )}
+  </ol>`;
+}
+
+// A conversation is split at the messages of its user, of which several in a row are one; the question begins it.
+function turnsOf(result, messages) {
+  const turns = result.extensions?.["karenina-conversation"]?.conversation?.turns;
+  if (!Array.isArray(turns)) return [{ messages }];
+  const parts = [[{ role: "user", content: result.metadata.question_text }]];
+  for (const message of messages) {
+    const part = parts.at(-1);
+    if (message.role === "user" && part.some((other) => other.role !== "user")) parts.push([message]);
+    else part.push(message);
+  }
+  const shown = turns.map((turn) => {
+    const name = `Turn ${turn.turn}${turn.id ? ` (${turn.id})` : ""}`;
+    if (turn.state === "taken") return { title: name, messages: parts.shift() ?? [] };
+    return { title: `${name}: ${turn.state === "left_out" ? "left out" : "missing"}`, messages: [] };
+  });
+  return parts.length > 0 ? [...shown, { messages: parts.flat() }] : shown;
+}
+
 function Trace({ item }) {
   const messages = item.result.template?.trace_messages ?? [];
   const investigation = item.result.template?.investigation_trace;
   return html`${messages.length > 0 &&
   html`<section>
     <h3>Conversation</h3>
-    <ol class="trace">
-      ${messages.map(
-        (message) =>
-          html`<li>
-            <b><${Marked} text=${message.role ?? message.type ?? "message"} /></b>
-            <${Long} text=${typeof message.content === "string" && message.content ? message.content : JSON.stringify(message, null, 2)} />
-            ${message.tool_calls?.length > 0 && html`<${Long} text=${JSON.stringify(message.tool_calls, null, 2)} />`}
-          </li>`,
-      )}
-    </ol>
+    ${turnsOf(item.result, messages).map(
+      (turn) => html`${turn.title && html`<h4 data-test="turn"><${Marked} text=${turn.title} /></h4>`}
+        ${turn.messages.length > 0 && html`<${Messages} messages=${turn.messages} />`}`,
+    )}
   </section>`}
   ${investigation &&
   html`<section>

@@ -1,6 +1,6 @@
 """Reports on Karenina runs: comparisons, and statistics with confidence intervals.
 
-Names are imported on first use, so that importing the package is fast.
+Names are imported on first use to keep the package fast to import.
 """
 
 from __future__ import annotations

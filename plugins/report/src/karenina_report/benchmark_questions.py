@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuestions:
-    """The values of each column by question id, and the lowest and highest score of each trait."""
+    """A benchmark's question columns and trait scales.
+
+    `columns` maps each column to its values by question id. `scales` maps each trait to its lowest and highest score.
+    """
 
     columns: Mapping[str, Mapping[str, tuple[str, ...]]]
     scales: Mapping[str, tuple[float, float]]
@@ -31,7 +34,7 @@ def load_benchmark(
 ) -> Benchmark:
     """Return `benchmark`, or load it with `Benchmark.load` if it is a path.
 
-    `columns` and `skip_broken` are for a path. Raises `BenchmarkFileError` if the file cannot be read.
+    `columns` and `skip_broken` only apply to a path. Raises `BenchmarkFileError` if the file cannot be read.
     """
     if not isinstance(benchmark, str | Path):
         return benchmark
@@ -41,7 +44,10 @@ def load_benchmark(
 
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
-    """Return a warning, in a list, if the benchmark lacks questions that have results."""
+    """Return a warning, as a list of one, if questions with results are missing from the benchmark.
+
+    Otherwise the list is empty.
+    """
     absent = {compose(result.question_id) for result in results} - set(map(compose, benchmark.ids))
     if not absent:
         return []
@@ -53,9 +59,9 @@ def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> 
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Read the columns and trait scales of a benchmark.
+    """Read a benchmark's question columns and trait scales.
 
-    Raises `BenchmarkFileError` if it is a path that cannot be read.
+    Raises `BenchmarkFileError` if `benchmark` is a path that cannot be read.
     """
     benchmark = load_benchmark(benchmark)
     columns: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -68,9 +74,9 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 
 
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the columns of a question with their values.
+    """Yield the name and values of each column of the given question.
 
-    These are its author, its sources, its metadata (except for mappings) and its keywords.
+    The columns are the author, the sources, the keywords and all metadata except mappings.
     """
     values = {"author": question.author, "sources": question.sources, **question.metadata}
     if question.keywords:
@@ -83,7 +89,7 @@ def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:
-    """Yield the name, lowest and highest score of each score or literal trait. Others are skipped."""
+    """Yield the name, lowest score and highest score of each score or literal trait, skipping other traits."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, ScaledTrait) and trait.kind in ("score", "literal"):

@@ -1,4 +1,4 @@
-"""The plugin with `karenina compare`, `export`, `report` and `stats`, export formats and report sections."""
+"""The plugin that adds commands, export formats and report sections to `karenina`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The plugin that adds commands to `karenina`, export formats, and sections to the report page."""
+    """The plugin that adds commands, export formats and sections of the report page to `karenina`."""
 
     karenina_commands = lazy_commands(
         {

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from karenina_report.comparison.comparison_result import ComparedRun, Comparison, Pair
 
 FAILED: Final = 1
-"""The exit code if --fail-on-regression or --require-within fails."""
+"""The exit code if `--fail-on-regression` or `--require-within` fails."""
 _UNNAMED: Final = "recorded"
-"""The answering model in older results of a single recording. Newer ones are named after the file."""
+"""The name of the answering model in older results of a single recording.
+
+Newer results name the model after the recording's file.
+"""
 _OPTIONAL: Final = "--fail-on-regression"
 app = typer.Typer()
 EPILOG: Final = (
@@ -39,10 +42,10 @@ class FlipDirection(StrEnum):
 
 
 class CompareCommand(StrictCommand):
-    """A command whose option `--fail-on-regression` may have a value."""
+    """A command that accepts `--fail-on-regression` with or without a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. `--fail-on-regression` is 0 if no number follows it."""
+        """Parse the arguments, using 0 for `--fail-on-regression` if no number follows it."""
         words: list[str] = []
         for at, word in enumerate(args):
             bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
@@ -138,10 +141,10 @@ def compare(
 
 
 def _failures(comparison: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
-    """Yield a message for each failed condition. Raises `ConfigError` if one cannot be checked.
+    """Yield a message for each failed condition.
 
-    `regression` and `within` are the values of --fail-on-regression and --require-within in percentage points, or None.
-    A difference without an interval only fails `within`.
+    `regression` and `within` are the values of `--fail-on-regression` and `--require-within` in percentage points, or
+    None. A difference without an interval fails only `within`. Raises `ConfigError` if a condition cannot be checked.
     """
     if regression is None and within is None:
         return
@@ -175,9 +178,9 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
 
 
 def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
-    """Say how many questions of a pair are not checked, and why, if there are any.
+    """Yield a note with the number of questions that were not checked, and the reasons, if there are any.
 
-    `names` contains the names of the runs by label.
+    `names` maps run labels to run names.
     """
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
@@ -197,7 +200,7 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
-    """Return the runs in each file, in the order of the files."""
+    """Group the runs by file, in the order of the files."""
     files: dict[str | None, list[ComparedRun]] = {}
     for run in comparison.runs:
         files.setdefault(run.source, []).append(run)
@@ -205,7 +208,10 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return how to update older results of a single recording, as the end of a message. May be empty."""
+    """Return advice on updating older results of a single recording, or an empty string.
+
+    The text is meant for the end of a message.
+    """
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:
         return ""
@@ -216,9 +222,10 @@ def _renamed(comparison: Comparison) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """Yield a note for each run without a counterpart, and for each pair with unchecked questions.
+    """Yield notes about comparisons that are incomplete or may surprise.
 
-    Another note lists runs that are compared with a different model, because the first file does not have theirs.
+    There is a note for each run without a counterpart, for each pair with unchecked questions, and for runs that are
+    compared with a different model because the first file has no results from theirs.
     """
     bases = comparison.bases()
     names = {run.label: f"{run.label} ({run.name})" for run in comparison.runs}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
 
 _NOTHING: Final = b"\0"
-"""A byte that no text file starts with, so that no existing file is replaced."""
+"""A byte that no text file starts with, which prevents any existing file from being replaced."""
 
 
 def _format_names(incomplete: str) -> list[str]:
@@ -78,8 +78,8 @@ def export(
 ) -> None:
     """Write results in another format: tables for analysis, JUnit XML for CI, Markdown, JSON, answers.
 
-    If the journal of a run is beside its results, the journal is exported instead. An existing file is renamed and
-    kept.
+    If a run's journal is in the same folder as its results, the journal is exported instead. An existing file is kept
+    under a new name.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -124,7 +124,10 @@ def export(
 
 
 def _print(exporter: Exporter, request: ExportRequest) -> None:
-    """Write an export to standard output. Raises `ConfigError` if it is binary and the output is a terminal."""
+    """Write an export to standard output.
+
+    Raises `ConfigError` if the format is binary and standard output is a terminal.
+    """
     if exporter.is_binary and sys.stdout.isatty():
         raise config_error(f"a terminal cannot show the {exporter.name!r} format; specify a file with -o")
     exporter.write(request, sys.stdout.buffer)
@@ -134,8 +137,8 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
     """Write an export to `output`, and call `note` with a message that names the file.
 
-    An existing file is renamed if it looks like an earlier export in this format. Otherwise, or if writing fails,
-    raises `ConfigError`.
+    An existing file is renamed if it looks like an earlier export in the same format. Raises `ConfigError` if it looks
+    like anything else, or if writing fails.
     """
     from karenina_report.exports.exporter import ANY_BYTES
     from karenina_report.options import write_whole

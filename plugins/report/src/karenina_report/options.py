@@ -1,4 +1,4 @@
-"""Options that the report commands share, and writing their output files."""
+"""Options shared by the report commands, and writing of their output files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ AnyTemplate = Annotated[
 
 
 def is_number(word: str) -> bool:
-    """Return whether `float` accepts a word as a number."""
+    """Return whether `word` is a number, as accepted by `float`."""
     try:
         float(word)
     except ValueError:
@@ -66,9 +66,9 @@ def is_number(word: str) -> bool:
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
-    """Return the score at which each trait is cut, from options such as `clarity=4`.
+    """Parse the score at which each trait is cut, from options such as `clarity=4`.
 
-    Raises `ConfigError` if an option is malformed, or a trait is named twice.
+    Raises `ConfigError` if an option is malformed or a trait is named twice.
     """
     cuts = {}
     for option in given or ():
@@ -82,7 +82,7 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 
 
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
-    """Return the lowest and highest score of each trait, from options such as `clarity=1:5`.
+    """Parse the lowest and highest score of each trait, from options such as `clarity=1:5`.
 
     Raises `ConfigError` if an option is malformed, if the lowest score is not below the highest, or if a trait is named
     twice.
@@ -100,7 +100,7 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
 
 
 def config_error(text: str) -> ConfigError:
-    """Return a `ConfigError` with this message. The class is imported here to keep startup fast."""
+    """Return a `ConfigError` with the given message. Imports the class on first use to keep startup fast."""
     from karenina_core.errors import ConfigError
 
     return ConfigError([text])
@@ -119,7 +119,7 @@ class ReportOptions(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class SharedOptions:
-    """The options of `compare`, `report` and `stats`, as a single parameter of a command (see `with_option_groups`)."""
+    """The options of `compare`, `report` and `stats`, as one parameter of a command (see `with_option_groups`)."""
 
     cluster: Cluster = None
     model: Model = None
@@ -130,7 +130,7 @@ class SharedOptions:
     def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
         """Return the options as keyword arguments, with the benchmark loaded.
 
-        Raises `ConfigError` if `cut` or `scale` is malformed or names a trait twice, and the errors of
+        Raises `ConfigError` if `cut` or `scale` is malformed or names a trait twice. Also raises the errors of
         `read_named_benchmark`.
         """
         benchmark = read_named_benchmark(files, self.benchmark, table.parse())
@@ -147,11 +147,11 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Load the benchmark named by `--benchmark`, if there is one.
+    """Load the benchmark given with `--benchmark`, or return None.
 
-    `reading` contains the table options from `parse_columns`. By default, a table is read as in the user's own runs
-    that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError` for table options
-    without one.
+    `reading` contains the table options from `parse_columns`. By default, a table is read with the options of the
+    user's run that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError` for
+    table options without a benchmark.
     """
     if benchmark is None:
         if reading:
@@ -167,21 +167,21 @@ def read_named_benchmark(
 
 
 def moved_note(moved: Path | None) -> str:
-    """Return the end of a message about an output file: the new path of an earlier one, if there was one."""
+    """Return the end of a message with the new path of an earlier output file, or an empty string."""
     return f" (the earlier file was renamed to {moved})" if moved is not None else ""
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
     """Write a temporary file next to `output`, and rename it to `output` when it is complete.
 
-    `write` is called with the open file. If there is an `output` that starts with one of `begins`, it is renamed, and
-    its new path is returned. Raises `ConfigError` if it starts with other bytes, or if writing fails.
+    `write` is called with the open file. An existing `output` is renamed if it starts with one of `begins`, and its new
+    path is returned. Raises `ConfigError` if it starts with other bytes, or if writing fails.
     """
     check_output(output, lines=begins)
     moved: Path | None = None
 
     def write_and_make_room(file: BinaryIO) -> None:
-        """Write the temporary file and rename any existing output."""
+        """Write the temporary file, then rename an existing output."""
         nonlocal moved
         write(file)
         file.flush()  # a full disk is detected before an earlier file is renamed

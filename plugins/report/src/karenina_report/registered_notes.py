@@ -1,4 +1,4 @@
-"""Collects notes about runs from the installed plugins."""
+"""Collect notes about runs from the installed plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger: Final = logging.getLogger("karenina")
 
 
 class Note(ReportModel):
-    """A note about the runs, from a plugin or about the benchmark, with its numbers in `values`."""
+    """A note about the runs, from a plugin or about the benchmark. `values` contains its numbers."""
 
     name: str
     text: str
@@ -28,7 +28,7 @@ class Note(ReportModel):
 
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
-    """Return the notes of all plugins about runs. If one fails, a warning is logged."""
+    """Return all plugins' notes about the given runs. If a function raises, a warning is logged."""
     notes = []
     for offer in command_plugins().offers(karenina_run_notes):
         try:

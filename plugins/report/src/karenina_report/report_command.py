@@ -29,8 +29,8 @@ def report(
     """Write the results of a run, or of several, as one HTML file that opens from disk without a network.
 
     The file shows the rates with their intervals, every answer with the values extracted from it, and the comparison of
-    runs. Replies are included if the journal of the run is beside its results, and field rules and prompts if
-    `--benchmark` is given too. An existing report is renamed and kept.
+    runs. Replies are included if the run's journal is in the same folder as its results. Field rules and prompts are
+    included if `--benchmark` is given too. An existing report is kept under a new name.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -1,4 +1,4 @@
-"""Describing field rules in words, from the benchmark that results belong to."""
+"""Describe field rules in words, from the benchmark that the results belong to."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from karenina_template.templates import Primitive
 
 FieldRules = Mapping[str, str]
-"""The comparison of each field of a template, in words."""
+"""The comparison rule of each field of a template, in words."""
 Rules = Mapping[str, FieldRules]
-"""The field rules of each template by its id. Results contain this id, so rules always fit."""
+"""Field rules by template id. Results contain the id of their template, so the rules always match."""
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the field rules of `benchmark` or, by default, of the benchmarks of these runs.
+    """Return the field rules of `benchmark`. By default, use the benchmarks of the user's runs.
 
-    Their paths come from the user's own state folder, never from a journal. Those that cannot be read have no rules.
+    Paths come from the user's own state folder, never from a journal. A benchmark that cannot be read has no rules.
     """
     rules: dict[str, FieldRules] = {}
     benchmarks = [benchmark] if benchmark is not None else _own_benchmarks(sources)
@@ -44,9 +44,9 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield the benchmarks of the user's own runs that wrote the sources, once each.
+    """Yield each benchmark of the user's own runs that wrote the sources.
 
-    Those that cannot be read are skipped.
+    Benchmarks that cannot be read are skipped.
     """
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
@@ -78,9 +78,9 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Silence the logger `karenina` in the block.
+    """Silence the logger `karenina` within the block.
 
-    The user's run has already printed the messages about its benchmark.
+    The messages about a benchmark were already printed by the user's run.
     """
     logger = logging.getLogger("karenina")
     logger.addFilter(_drop_record)
@@ -91,12 +91,11 @@ def _quietly() -> Iterator[None]:
 
 
 def _drop_record(_record: logging.LogRecord) -> bool:
-    """Return False so that a logger drops the record."""
     return False
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
-    """Return the command of the user's own run for a journal. Empty if it is not known.
+    """Return the command of the user's own run for a journal, or an empty mapping if it is not known.
 
     Raises `JournalError` or `UserStateError` if it cannot be read.
     """
@@ -105,9 +104,9 @@ def _own_command(journal: Path) -> Mapping[str, Any]:
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return the rules of a benchmark, and the questions whose template is invalid or not trusted.
+    """Return a benchmark's field rules, and the ids of questions whose template is invalid or not trusted.
 
-    Nothing is executed, so templates with code are left out.
+    Nothing is executed, so templates with code have no rules.
     """
     rules: dict[str, FieldRules] = {}
     left_out = []
@@ -123,7 +122,7 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
 
 
 def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield a warning for questions that the benchmark lacks, and one for each reason why rules are missing."""
+    """Yield a warning about questions missing from the benchmark, and one for each reason why rules are missing."""
     results = list(results)
     yield from find_absent(benchmark, results)
     rules, left_out = read_rules(benchmark)
@@ -144,19 +143,19 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
 
 
 def rule_text(primitive: Primitive) -> str:
-    """Describe a primitive with its parameters, as in `NumericTolerance (tolerance 0.05)`. Defaults are left out."""
+    """Describe a primitive with its parameters, as in `NumericTolerance (tolerance 0.05)`, omitting defaults."""
     parts = ", ".join(_parameters(primitive))
     return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
 
 
 def _parameters(primitive: Primitive) -> Iterator[str]:
-    """Yield the name and value of each parameter that is not the default."""
+    """Yield the name and value of each parameter that differs from its default."""
     for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
         yield f"{name} {', '.join(map(_parameter_text, value)) if isinstance(value, list) else _parameter_text(value)}"
 
 
 def _parameter_text(value: object) -> str:
-    """Return a parameter as text. Of a synonym map, this is just the number of entries."""
+    """Return a parameter as text. A synonym map is described by its number of entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

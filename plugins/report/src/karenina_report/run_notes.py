@@ -1,4 +1,4 @@
-"""Notes of plugins about pass rates, such as a rate corrected with labels."""
+"""Plugins' notes about pass rates, such as a rate corrected with labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karenina_toolkit.hook_policy import HookPolicy
 class NotedRun:
     """The run that a note is about: the results of one answering model in a file.
 
-    `label` is its letter in a comparison, or empty for a single run. `model` is the id of the answering model, or None
+    `label` is the run's letter in a comparison, or empty for a single run. `model` is the answering model's id, or None
     for all results in the file. `source` is the file, or None for results in memory.
     """
 
@@ -26,7 +26,10 @@ class NotedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """A note about runs: a name of one or two words, a text, and its numbers in `values` (JSON-compatible)."""
+    """A note about runs.
+
+    `name` has one or two words. `values` contains the note's numbers and must be JSON-compatible.
+    """
 
     name: str
     text: str
@@ -36,8 +39,8 @@ class RunNote:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-    """Return functions that make notes about pass rates, for `karenina show` and `compare` to print.
+    """Return functions that annotate pass rates, for `karenina show` and `compare`.
 
-    A function that fails is left out with a warning. This hook is called for plugins with an entry point in the group
-    `karenina.plugins`, without importing stages or adapters.
+    If a function raises, a warning is logged and its notes are skipped. This hook is called for plugins with an entry
+    point in the group `karenina.plugins`, without importing stages or adapters.
     """

@@ -1,4 +1,4 @@
-"""The runs in a report, each with the results of one answering model and what its journal says."""
+"""The runs in a report, each with the results of one answering model and data from its journal."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Source = str | Path | Iterable[VerificationResult]
 
 _SQLITE: Final = b"SQLite format 3\0"
 _ANSWERING_TASKS: Final = ("answer_generation", "generation")
-"""The keys of `prompt_config` that are for the answering model rather than a judge."""
+"""The keys of `prompt_config` for the answering model. The other keys are for judges."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalInfo:
-    """What the journal of a run says. Empty if there is no journal.
+    """The data about a run in its journal. All fields are empty if there is no journal.
 
     `cost` is the cost of all runs in the journal, `content` a digest of the benchmark, and `settings` the
     configuration.
@@ -51,7 +51,7 @@ class JournalInfo:
 
     @property
     def judge_prompts(self) -> Mapping[str, str] | None:
-        """The user's own instructions for judges by task, if known."""
+        """The user's own instructions for judges by task, or None if they are not known."""
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
@@ -64,8 +64,8 @@ class JournalInfo:
 class Run:
     """The results of one answering model.
 
-    `stages` contains the names, distributions and versions of the stages that ran. `rescored` is true if `karenina
-    rescore` wrote the results. `missing_cost` says why the cost is unknown or incomplete.
+    `stages` contains the name, distribution and version of each stage that ran. `rescored` is true if `karenina
+    rescore` wrote the results. `missing_cost` is the reason why the cost is unknown or incomplete.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Run:
     rescored: bool = False
 
     def add(self, result: VerificationResult) -> None:
-        """Add a result to the totals, keeping what comparisons need."""
+        """Add a result to the totals and results. Parts that are not needed for comparisons are dropped."""
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
         self.stages.update(
@@ -90,12 +90,12 @@ class Run:
 
     @property
     def model(self) -> str:
-        """The id of the answering model."""
+        """The answering model's id."""
         return self.results[0].metadata.answering_id
 
     @property
     def summary(self) -> Summary:
-        """The counts of outcomes, and the pass rate."""
+        """The counts of outcomes and the pass rate."""
         return self.totals.summary()
 
     @property
@@ -105,20 +105,20 @@ class Run:
 
 
 _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": None}
-"""Parts of a result that take most of its memory and are not compared."""
+"""The parts of a result that use most of its memory and are not compared."""
 
 
 OpenSource = Callable[[Source], Callable[[VerificationResult], None]]
-"""A function that is called with each source before it is read, and returns a function to call with its results."""
+"""A function that is called with each source before it is read. It returns a function to call with each result."""
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None, open_source: OpenSource | None = None) -> list[Run]:
-    """Return the runs in `sources`, in order: one for each answering model in each source.
+    """Read one run for each answering model in each of the `sources`, in order.
 
-    If names are not unique, the file is added to them. `model` chooses one answering model by its id. The results of
-    the runs are passed to the functions returned by `open_source`, with the parts that the runs do not keep. Raises
-    `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no results or is
-    listed twice.
+    If run names are not unique, file names are added to them. `model` selects one answering model by its id.
+    `open_source` is called with each source, and the function that it returns with each whole result, because the runs
+    do not keep all parts. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a
+    source has no results or is listed twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model, open_source(source) if open_source else None) for source in sources]
@@ -133,16 +133,16 @@ def read_runs(sources: Sequence[Source], model: str | None = None, open_source: 
 
 
 def check_named_once(files: Sequence[Path]) -> None:
-    """Raise `ConfigError` if a file is listed twice, even under two names. Its results would count twice."""
+    """Raise `ConfigError` if a file is listed twice, even under two names, because its results would count twice."""
     repeated = describe_repeated(files)
     if repeated is not None:
         raise ConfigError([f"{repeated}, so its results would be counted twice; specify it only once"])
 
 
 def _runs_of(source: Source, model: str | None, use: Callable[[VerificationResult], None] | None) -> list[Run]:
-    """Return the runs in a source by answering model, or only the run of `model`. The list is empty without results.
+    """Return the runs in a source, one for each answering model, or only the run of `model`.
 
-    `use` is called with each result of these runs.
+    `use` is called with each result of these runs. The list is empty if there are no results.
     """
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
@@ -165,7 +165,7 @@ def _runs_of(source: Source, model: str | None, use: Callable[[VerificationResul
 
 
 def _is_rescored(source: Source) -> bool:
-    """Return whether `karenina rescore` wrote the source. Journals and results in memory do not count."""
+    """Return whether `source` is a result file written by `karenina rescore`."""
     return (
         isinstance(source, str | Path)
         and not is_journal(Path(source))
@@ -174,9 +174,9 @@ def _is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Add the file, path or number to the names of runs if they are not unique.
+    """Add the file, path or number to the runs' names if they are not unique.
 
-    If each source is one run (`one_each`) and all names are the same, the file takes the place of the name.
+    If each source is one run (`one_each`) and all names are the same, the file replaces the name.
     """
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
@@ -188,20 +188,19 @@ def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
 
 
 def base_name(path: Path) -> str:
-    """Return the name of a result file or journal without its suffixes, such as `demo` for `demo.results.jsonl`."""
+    """Return a result file's or journal's name without suffixes, such as `demo` for `demo.results.jsonl`."""
     return path.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
 
 
 def _source_name(source: Source) -> str | None:
-    """Return the path of a source as a string, or None for results in memory."""
     return str(source) if isinstance(source, str | Path) else None
 
 
 def iterate_results(source: Source) -> Iterator[VerificationResult]:
     """Yield the results in a source.
 
-    Raises `ResultFileError` or `JournalError` if it cannot be read, and `ConfigError` if a journal contains results of
-    another version.
+    Raises `ResultFileError` or `JournalError` if the source cannot be read, and `ConfigError` if a journal contains
+    results from another version.
     """
     if not isinstance(source, str | Path):
         yield from source
@@ -212,7 +211,7 @@ def iterate_results(source: Source) -> Iterator[VerificationResult]:
 
 
 def is_journal(path: Path) -> bool:
-    """Return whether a readable file is an SQLite database, as journals are."""
+    """Return whether the file is an SQLite database, as journals are. Returns False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
@@ -223,7 +222,7 @@ def is_journal(path: Path) -> bool:
 def journal_results(path: Path) -> Iterator[VerificationResult]:
     """Yield the results of the last run in a journal.
 
-    Raises `JournalError` if it cannot be read, and `ConfigError` if it contains results of another version.
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results from another version.
     """
     with JournalView(path) as opened:
         for line in opened.results():
@@ -239,7 +238,7 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
 
 
 def find_journal(source: Source) -> Path | None:
-    """Return the journal of a source, if there is one: itself, or that of the run that wrote the file."""
+    """Return the source itself if it is a journal, or else the journal of the run that wrote it, or None."""
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -247,9 +246,9 @@ def find_journal(source: Source) -> Path | None:
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Read what the source's journal says. Empty if there is none or it cannot be read.
+    """Read the data about a run from the source's journal, if there is one and it can be read.
 
-    Without a journal, the header of a result file may still say that the run was free.
+    Without a journal, a result file's header may still say that the run was free.
     """
     journal = find_journal(source)
     if journal is None or not isinstance(source, str | Path):
@@ -268,9 +267,9 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why the cost of a source is unknown or incomplete and what to do, or None if it is known.
+    """Return why a source's cost is unknown or incomplete and how to fix it, or None if the cost is known.
 
-    `spent` is the cost in the source's journal, if there is one.
+    `spent` is the cost in the source's journal, or None without a journal.
     """
     if spent is not None:
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
@@ -291,7 +290,7 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of the answer that a result is about, which is the same for all judges and in label files."""
+    """Return the id of a result's answer. It is the same for all judges and is used in label files."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]
@@ -300,9 +299,9 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the ground truth shown to a labeller, which is stored with labels.
+    """Return the id of the ground truth shown to a labeller, which is stored with the labels.
 
-    `reference` is the reference answer, and `truth` contains the ground truths of the fields as JSON. The id starts
-    with a letter, so that no spreadsheet takes it for a number.
+    `reference` is the reference answer, and `truth` maps fields to their ground truths as JSON. The id starts with a
+    letter, so that spreadsheet programs do not take it for a number.
     """
     return f"t{hashlib.sha256(json.dumps([reference, sorted(truth.items())]).encode()).hexdigest()[:15]}"

@@ -1,4 +1,4 @@
-"""The stage for slot 11, and the evaluators for the standard kinds of traits.
+"""The stage for slot 11, and the evaluators for the standard trait kinds.
 
 The entry points refer to `plugin`.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The rubric stage, and the evaluators for the kinds of traits that the core defines."""
+    """The rubric stage, and the evaluators for the trait kinds defined by the core."""
 
     karenina_rubric_evaluation = offer("karenina_rubric.evaluation:RubricEvaluation")
 
@@ -25,7 +25,7 @@ class plugin:  # noqa: N801 - the entry points' name
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
         """Return the evaluators for LLM, regex, callable and metric traits.
 
-        All of them have precedence 0.
+        All of them have a precedence of 0.
         """
         from karenina_rubric.computed_traits import CallableTraitEvaluator, RegexTraitEvaluator
         from karenina_rubric.llm_traits import LLMTraitEvaluator

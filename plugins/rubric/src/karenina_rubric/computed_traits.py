@@ -26,18 +26,18 @@ Function = Callable[[str], object]
 
 
 class CallableTraitError(KareninaError, ValueError):
-    """Raised when a callable trait's function cannot be used or returns an invalid score."""
+    """Raised if a callable trait's function cannot be used or returns an invalid score."""
 
 
 class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     """Scores callable traits by calling their functions with the text of the answer.
 
-    Functions passed in Python or named by import path are run as they are, because the user installed them. Two kinds
-    of functions run only if the user trusts them: source code, and functions of the standard library, because something
-    like `os:system` could run an answer as a command. Pickled functions are never loaded.
+    Functions passed in Python or named by import path run without further checks, because the user installed them. Two
+    kinds of functions only run if the user trusts them: source code, and functions of the standard library, because
+    something like `os:system` could run an answer as a command. Pickled functions are never loaded.
 
-    Functions run in a thread. A thread cannot be stopped, so a function keeps running in the background when
-    `item_timeout` or Ctrl-C ends the item.
+    Functions run in a thread. A thread cannot be stopped, so a function keeps running in the background after
+    `item_timeout` or Ctrl-C has ended the item.
     """
 
     name: ClassVar[str] = "callable"
@@ -60,9 +60,9 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     """Call the trait's function and return its value: a bool, a number, or a class name.
 
-    The value of a boolean trait is inverted if the trait says so. Raises `CallableTraitError` if the function is
-    unavailable or not trusted, or if its value does not fit the trait's kind. Exceptions in the function itself are not
-    caught.
+    With `invert_result`, the value of a boolean trait is inverted. Raises `CallableTraitError` if the function is not
+    available or not trusted, or if its value does not match the trait's kind. Exceptions raised by the function
+    propagate.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -89,11 +89,10 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
 
 
 def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
-    """Find the function of a trait.
+    """Return a trait's function, which is passed in Python, found at an import path, or defined in source code.
 
-    It is a function passed in Python, a function at an import path, or one defined in source code. Importing the module
-    or running the trusted source code may have side effects. Raises `CallableTraitError` if the function is unavailable
-    or not trusted.
+    Importing the module or running the trusted source code may have side effects. Raises `CallableTraitError` if the
+    function is not available or not trusted.
     """
     if trait.given is not None:
         return trait.given
@@ -117,7 +116,7 @@ def _import_function(path: str, trust: Trust) -> Function:
     """Import the function at a path such as `package.module:function`.
 
     Raises `CallableTraitError` if the function cannot be imported or called, or if it is an untrusted function of the
-    standard library. Other exceptions that the module raises while it is imported are not caught.
+    standard library. Other exceptions raised while importing the module propagate.
     """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
@@ -151,9 +150,9 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Run trusted source code and return the function that it defines. The result is cached.
+    """Run trusted source code, and return the function that it defines. The result is cached.
 
-    If there are several functions, the one named after the trait is used, or else the only public one. Raises
+    If the code defines several functions, the one named after the trait is used, otherwise the only public one. Raises
     `CallableTraitError` if the source code fails or the choice is ambiguous.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
@@ -182,7 +181,7 @@ def _compile_source(source: str, name: str) -> Function:
 class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     """Scores regex traits by searching the answer for their patterns.
 
-    The time of a search is limited by `karenina_toolkit.patterns`.
+    `karenina_toolkit.patterns` limits the time of a search.
     """
 
     name: ClassVar[str] = "regex"
@@ -190,13 +189,13 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     kind = RegexRubricTrait
 
     async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Search for the trait's pattern. The result is inverted if the trait says so."""
+        """Search for the trait's pattern. With `invert_result`, the result is inverted."""
         said = assistant_text(context, text)
         return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, said))
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:
-    """Check if the trait's pattern occurs in `text`. The result is inverted if the trait says so.
+    """Return whether the trait's pattern occurs in `text`. With `invert_result`, the result is inverted.
 
     Raises `PatternTimeout` if the search takes too long.
     """
@@ -206,9 +205,9 @@ def matches(trait: RegexRubricTrait, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def pattern_error(pattern: str) -> str | None:
-    """Return the reason why a pattern does not compile, or None if it does.
+    """Return the reason why a pattern does not compile, or None.
 
-    The result is cached, because the questions of a benchmark often share their patterns.
+    The result is cached, because the questions of a benchmark often share patterns.
     """
     try:
         check_pattern(pattern)

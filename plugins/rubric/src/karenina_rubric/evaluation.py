@@ -1,4 +1,4 @@
-"""The stage for slot 11, `RubricEvaluation`, which scores answers on the traits of a rubric."""
+"""The stage for slot 11, `RubricEvaluation`, which scores answers on a rubric's traits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class Presence:
     """The dynamic traits that apply to an answer, and the reasons for skipping the others.
 
-    `error` is set if the judge failed.
+    If the judge failed, `error` is set.
     """
 
     promoted: tuple[RubricTrait, ...] = ()
@@ -57,8 +57,8 @@ class Presence:
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
     """Ask the judge which of the traits' concepts are present in `text`.
 
-    A single call covers all traits. If it fails, or if the reply is still invalid after one retry, a warning is logged
-    and the result contains only an error.
+    A single call covers all traits. If the call fails, or if the reply is still invalid after a retry, a warning is
+    logged and the result only contains an error.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -84,7 +84,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
-    """Build the JSON Schema of the reply: for each trait, an object with `reasoning` and `present`."""
+    """Return the JSON Schema of the reply: for each trait, an object with `reasoning` and `present`."""
     entry = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},
@@ -95,7 +95,6 @@ def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
 
 
 def _why_skipped(reasoning: str | None) -> str:
-    """Explain why a dynamic trait is skipped. Includes the judge's reasoning, if any."""
     return f"concept not present: {reasoning}" if reasoning else "concept not present"
 
 
@@ -110,10 +109,10 @@ class RubricEvaluation(Stage):
 
     Each trait is scored by the first evaluator that claims it. Evaluators run concurrently. They see the answer, but
     not the result of the template. If a trait fails or no evaluator claims it, its score is None and the error is in
-    `trait_errors`. The other traits are not affected. Agentic traits are scored by another stage.
+    `trait_errors`. The other traits are not affected. Another stage scores agentic traits.
 
-    RUBRIC_RESULT maps each result field to its values by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if deep
-    judgment of rubrics is off.
+    RUBRIC_RESULT maps each result field to its values, keyed by trait name. DEEP_JUDGMENT_RUBRIC_PERFORMED is None if
+    deep judgment of rubrics is disabled.
     """
 
     name = "RubricEvaluation"
@@ -146,18 +145,18 @@ class RubricEvaluation(Stage):
     def scores(self, trait: RubricTrait) -> bool:
         """Return True unless the trait is agentic.
 
-        Traits that no evaluator claims count too, so that they get an error.
+        Traits that no evaluator claims are included, so that they get an error.
         """
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Check if a judge is needed, either to score a trait or to decide if a dynamic trait applies."""
+        """Return whether a judge is needed, either to score a trait or to decide whether a dynamic trait applies."""
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Check if `before_run` has to look at this question.
+        """Return whether `before_run` has to check this question.
 
-        It does if no judge is configured, or if a trait has source code, an invalid pattern, or an
+        It has to if no judge is configured, or if a trait has source code, an invalid pattern, or an
         `include_ground_truth` that cannot be used.
         """
         if not config.core.parsing_models or any(_source_traits(question)):
@@ -167,7 +166,7 @@ class RubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check the traits before the run starts, and log a warning for untrusted code. Returns no needs.
+        """Check the traits before the run starts, and log a warning about untrusted code.
 
         Raises `ValueError` if a regex pattern does not compile, if `include_ground_truth` is invalid or there is no
         ground truth to include, or if traits need a judge but none is configured.
@@ -202,9 +201,9 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Determine which dynamic traits apply, score them and the static traits, and record the results.
+        """Determine which dynamic traits apply, score them along with the static traits, and record the results.
 
-        In a conversation, the traits of each turn are scored on this turn. If the judge cannot decide which dynamic
+        In a conversation, traits are scored on the turns that they choose. If the judge cannot decide which dynamic
         traits apply, each of them gets an error.
         """
         question = context.question
@@ -232,7 +231,7 @@ class RubricEvaluation(Stage):
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
         """Set the result fields and artifacts for the scores and for deep judgment.
 
-        `llm_traits` contains the names of the LLM traits to be scored.
+        `llm_traits` contains the names of the LLM traits that were to be scored.
         """
         deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED
@@ -258,7 +257,7 @@ async def _score_part(
     dynamic: Sequence[RubricTrait],
     merged: ResultFields,
 ) -> None:
-    """Score traits on the answer or turn of `context`, and add the scores to `merged`."""
+    """Score traits on the answer or turn in `context`, and add the scores to `merged`."""
     text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
     with_concept = [trait for trait in dynamic if trait.summary or trait.description]
     presence = await find_present(with_concept, text, context) if with_concept else Presence()
@@ -278,8 +277,8 @@ async def score_all(
 ) -> None:
     """Score `traits` with all evaluators concurrently, and add the scores to `merged` in the order of the traits.
 
-    A trait that cannot be scored, is not claimed or fails gets an error, and a warning is logged. Nothing is raised in
-    these cases.
+    If a trait cannot be scored, is not claimed or fails, it gets an error and a warning is logged. No exception is
+    raised in these cases.
     """
     shares: dict[int, list[RubricTrait]] = {}
     evaluators = trait_evaluators(context.plugins)
@@ -319,9 +318,9 @@ async def score_all(
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """Run one evaluator on its traits. Returns the scores and the errors, both by trait name.
+    """Run an evaluator on its traits. Return the scores and the errors, both keyed by trait name.
 
-    If the evaluator raises an exception, all its traits get an error.
+    If the evaluator raises an exception, all of its traits get an error.
     """
     names = {trait.name for trait in traits}
     try:
@@ -353,7 +352,7 @@ def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
 
 
 def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about untrusted code before any answers are generated, because it cannot score them."""
+    """Log a warning about untrusted code, which will not run, before any answers are generated."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:
@@ -371,13 +370,12 @@ def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> N
 
 
 def _regex_traits(question: Question) -> Iterator[RegexRubricTrait]:
-    """Yield the question's regex traits."""
     for rubric in (question.rubric, question.dynamic_rubric):
         yield from rubric.regex_traits if rubric is not None else ()
 
 
 def _truth_problem(question: Question) -> str | None:
-    """Return the reason why a trait with `include_ground_truth` cannot be judged, or None if it can."""
+    """Return the reason why a trait with `include_ground_truth` cannot be judged, or None."""
     for trait in (*_static_traits(question), *_dynamic_traits(question)):
         try:
             without = sees_truth(trait) and not (question.raw_answer or "").strip()
@@ -392,33 +390,32 @@ def _truth_problem(question: Question) -> str | None:
 
 
 def _names_needing_judge(question: Question) -> list[str]:
-    """Return the names of the traits that need a judge, including all dynamic traits."""
+    """Return the names of the traits that need a judge. These include all dynamic traits."""
     judged = [trait.name for trait in _static_traits(question) if isinstance(trait, LLMRubricTrait | MetricRubricTrait)]
     return [*judged, *(trait.name for trait in _dynamic_traits(question))]
 
 
 def _static_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's static traits without the agentic ones, which another stage scores."""
+    """Return the question's static traits, except agentic ones, which another stage scores."""
     return [trait for trait in question.rubric.traits if not _is_agentic(trait)] if question.rubric else []
 
 
 def _dynamic_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's dynamic traits without the agentic ones, which another stage scores."""
+    """Return the question's dynamic traits, except agentic ones, which another stage scores."""
     return (
         [trait for trait in question.dynamic_rubric.traits if not _is_agentic(trait)] if question.dynamic_rubric else []
     )
 
 
 def _is_agentic(trait: RubricTrait) -> bool:
-    """Check if the trait is agentic. Such traits are scored by another stage."""
     return isinstance(trait, AgenticRubricTrait)
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
     """Return the trait evaluators of all plugins, in the order in which they are asked.
 
-    Evaluators with higher precedence come first, then they are sorted by name. Invalid evaluators are left out; loading
-    the plugins has already reported them.
+    They are sorted by descending precedence, then by name. Invalid evaluators are omitted, because they were already
+    reported when the plugins were loaded.
     """
     usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
     return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

@@ -1,6 +1,6 @@
 """The interface between the rubric stage and plugins that score traits.
 
-This module also runs evaluators concurrently and collects their scores in the fields of the result.
+This module also runs evaluators concurrently, and collects their scores in the fields of the result.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TraitScore:
-    """The score of one trait, or the reason why it has none.
+    """The score of a trait, or the reason why it has none.
 
-    `score` is None if the trait could not be scored. `error` then says why. `result_field` names the field where the
-    score is stored by trait name: a field of the result's rubric section (such as `llm_trait_scores`), or a field of
-    your own (such as `tasting_trait_scores`), which becomes an entry in `other_trait_scores`. Use `fields` to store
-    further values of this trait in other result fields, such as `llm_trait_labels`, `extracted_rubric_excerpts` or
-    `trait_metadata`.
+    If the trait could not be scored, `score` is None and `error` contains the reason. `result_field` is the field in
+    which the score is stored under the trait's name. It is either a field of the result's rubric section (such as
+    `llm_trait_scores`) or a field of your own (such as `tasting_trait_scores`), which becomes an entry in
+    `other_trait_scores`. Use `fields` to store other values of this trait in other result fields, such as
+    `llm_trait_labels`, `extracted_rubric_excerpts` or `trait_metadata`.
     """
 
     trait: str
@@ -46,16 +46,17 @@ class TraitScore:
 class TraitEvaluator(Protocol):
     """Scores the traits that it claims.
 
-    Each trait goes to the first evaluator that claims it. Evaluators with a higher `precedence` are asked first, and
-    those with the same precedence in order of `name`. An evaluator gets all its traits in a single call, so that it can
-    score them together. The same object is used for all items at the same time, so it must not keep any state.
+    Each trait is scored by the first evaluator that claims it. Evaluators with a higher `precedence` are asked first,
+    and those with the same precedence in alphabetical order of `name`. An evaluator gets all of its traits in a single
+    call, so that it can score them together. The same object is used for all items concurrently, so it must not store
+    any state.
     """
 
     name: ClassVar[str]
     precedence: ClassVar[int]
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return True if this evaluator should score the trait in this configuration.
+        """Return whether this evaluator should score the trait in this configuration.
 
         Use `context.config.section` to read the evaluator's settings.
         """
@@ -65,15 +66,12 @@ class TraitEvaluator(Protocol):
     ) -> Sequence[TraitScore]:
         """Score the traits. The scores may be in any order.
 
-        If a trait fails, return a score with an `error`. An exception would fail all traits in the call.
+        If a trait fails, return a score with an `error` for it. An exception would fail all traits in the call.
         """
 
 
 def find_flaw(evaluator: object) -> str | None:
-    """Explain why an object cannot be used as a trait evaluator, and how to fix it.
-
-    Returns None if it can be used.
-    """
+    """Return the reason why an object cannot be used as a trait evaluator, with a fix, or None if it can."""
     if isinstance(evaluator, type):
         return f"karenina_trait_evaluators returned the class {evaluator.__name__} instead of an instance of the class"
     kind = type(evaluator).__name__
@@ -95,7 +93,7 @@ async def score_each(
 ) -> list[TraitScore]:
     """Score all traits concurrently. The scores are in the order of the traits.
 
-    If `score` raises an exception, it becomes the error of that trait.
+    If `score` raises an exception, the trait gets an error.
     """
 
     async def one(trait: TraitT) -> TraitScore:
@@ -108,10 +106,9 @@ async def score_each(
 
 
 class KindEvaluator(Generic[TraitT]):
-    """Base class for evaluators that score traits of one `kind`, one at a time.
+    """Base class for evaluators that score traits of a single `kind`, one at a time.
 
-    Subclasses define `score`. Traits are scored concurrently, and an exception in `score` becomes the error of its
-    trait.
+    Subclasses define `score`. Traits are scored concurrently. If `score` raises an exception, the trait gets an error.
     """
 
     name: ClassVar[str]
@@ -134,7 +131,7 @@ class KindEvaluator(Generic[TraitT]):
         return await score_each([trait for trait in traits if isinstance(trait, self.kind)], self.result_field, score)
 
     async def score(self, trait: TraitT, text: str, context: VerificationContext) -> TraitScore:
-        """Score one trait on the answer `text`. An exception becomes the trait's error."""
+        """Score a trait based on `text`, the answer. If this raises an exception, the trait gets an error."""
         raise NotImplementedError(f"{type(self).__name__} must define score()")
 
 
@@ -148,17 +145,17 @@ _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubr
 
 @dataclass(slots=True)
 class ResultFields:
-    """The result fields collected so far, and the values that did not fit, by field and trait."""
+    """The result fields collected so far, and the values that were not valid, keyed by field and trait."""
 
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add the score of one trait.
+        """Add the score of a trait.
 
-        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. A score that
-        does not fit its field fails the trait. Values in `fields` that do not fit are kept separately and do no harm. A
-        score of None always gets an error.
+        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. If the field
+        does not accept the score, the trait fails. Invalid values in `fields` are stored separately and have no other
+        effect. A score of None always gets an error.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -181,19 +178,18 @@ class ResultFields:
             self._put(ERRORS, trait.name, error)
 
     def fail(self, trait: RubricTrait, error: str) -> None:
-        """Add the error of a trait. If there is a field for its kind, the score there is None."""
+        """Add the error of a trait. If there is a result field for its kind, the score there is set to None."""
         name = f"{trait.type}_trait_scores"
         if name in TRAIT_SCORES:
             self._put(name, trait.name, None)
         self._put(ERRORS, trait.name, error)
 
     def _put(self, name: str, trait: str, value: object) -> None:
-        """Set the value of a trait in the field `name`. Replaces any earlier value."""
         self.fields.setdefault(name, {})[trait] = value
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
-    """Check if the result field `name` accepts a trait's value. Unknown fields accept anything.
+    """Return whether the result field `name` accepts a trait's value. Unknown fields accept anything.
 
     Root fields accept nothing, because they do not map trait names to values.
     """
@@ -210,7 +206,7 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """The summary of a rubric's deep judgment.
+    """A summary of the deep judgment of a rubric.
 
     `fields` contains the result fields that no evaluator sets.
     """
@@ -222,10 +218,10 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Summarize the fields that deep-judgment evaluators return.
+    """Summarize the fields returned by deep-judgment evaluators.
 
     These are `trait_metadata` and `deep_judgment_rubric_scores`. If both are missing, deep judgment was not performed.
-    `names` contains the names of the LLM traits; those in neither field were scored without deep judgment. A trait
+    `names` contains the names of the LLM traits. Those in neither field were scored without deep judgment. A trait
     without a score does not count as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
@@ -254,6 +250,6 @@ def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
 
 
 def _total(metadata: Mapping[str, Mapping[str, Any]], key: str) -> int:
-    """Add up the integers under `key` in the metadata of all traits. Other values are ignored."""
+    """Return the sum of the integers under `key` in the metadata of all traits. Other values are ignored."""
     counts = [facts.get(key) for facts in metadata.values()]
     return sum(count for count in counts if isinstance(count, int))

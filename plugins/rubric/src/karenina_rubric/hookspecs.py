@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_trait_kinds() -> Sequence[type[RubricTrait]]:
-    """Return new kinds of rubric traits. Benchmarks can use them like the built-in kinds."""
+    """Return new kinds of rubric traits. Benchmarks can use them in the same way as the built-in kinds."""
 
 
 @hookspec
@@ -28,7 +28,7 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the trait kinds of plugins. Invalid kinds and evaluators are listed as failed."""
+    """Register the plugins' trait kinds. Invalid kinds and evaluators are listed as failed."""
     from karenina_core.data.rubrics import register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 

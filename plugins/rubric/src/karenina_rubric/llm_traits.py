@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RubricSettings(BaseModel):
-    """Settings of rubric evaluation."""
+    """The settings for rubric evaluation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
@@ -32,7 +32,7 @@ class RubricSettings(BaseModel):
 
 
 class TraitFields(BaseModel, defer_build=True):
-    """Fields that this distribution adds to LLM traits."""
+    """The fields that this distribution adds to LLM traits."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
@@ -45,20 +45,20 @@ class TraitFields(BaseModel, defer_build=True):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A judge's score for one trait, and the reasoning behind it."""
+    """A judge's score for a trait, and the reasoning behind it."""
 
     score: Score
     reasoning: str
 
 
 def trait_schema(trait: LLMRubricTrait) -> Json:
-    """Build the schema of a reply about one trait: an object with `reasoning` and `score`."""
+    """Return the schema of a reply about a single trait: an object with `reasoning` and `score`."""
     score = score_schema(trait)
     return score.complete(_reasoned_score_schema(score))
 
 
 def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
-    """Build the schema of a reply about several traits, with one object per trait name."""
+    """Return the schema of a reply about several traits, with an object for each trait, keyed by its name."""
     scores = {trait.name: score_schema(trait, prefix=f"t{position}_") for position, trait in enumerate(traits)}
     definitions = {name: part for score in scores.values() for name, part in score.definitions.items()}
     return with_definitions(
@@ -67,9 +67,9 @@ def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
 
 
 def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
-    """Read the judgement of one trait from a reply, repairing it if possible.
+    """Convert a reply's part about a trait to a judgement, repairing it if possible.
 
-    Raises `InvalidReply` if it does not fit the trait's schema.
+    Raises `InvalidReply` if it does not match the trait's schema.
     """
     if not isinstance(given, Mapping):
         raise InvalidReply(f"there is no judgement of {trait.name!r}")
@@ -82,7 +82,6 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
 
 
 def _reasoned_score_schema(score: ScoreSchema) -> Json:
-    """Build the schema of an object with `reasoning` and `score`."""
     return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})
 
 
@@ -94,7 +93,7 @@ _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request to a judge about the response `text`. `reference` is None if it must not be shown."""
+    """A request to a judge about the response `text`. If the reference must not be shown, `reference` is None."""
 
     task: PromptTask
     text: str
@@ -102,12 +101,12 @@ class _Request:
     context: VerificationContext
 
     def of(self, traits: Sequence[LLMRubricTrait]) -> str:
-        """Return the prompt text for the given traits."""
+        """Return the text of the prompt for the given traits."""
         return traits_request(traits, self.context.question.question, self.text, self.reference)
 
 
 def sees_truth(trait: RubricTrait) -> bool:
-    """Check if the judge of this trait sees the reference answer.
+    """Return whether the judge of this trait sees the reference answer.
 
     Raises `ValueError` if the trait's `include_ground_truth` is invalid.
     """
@@ -117,11 +116,11 @@ def sees_truth(trait: RubricTrait) -> bool:
 class LLMTraitEvaluator:
     """Scores LLM traits: booleans, numbers in a range, classes, and filled schemas.
 
-    With the `batch` strategy, a single call covers all traits. Traits with `include_ground_truth` get a call of their
-    own, because the judge of the others must not see the reference answer. A trait is judged separately if its part of
-    the reply is missing or invalid, and so are all traits if the reply cannot be parsed or the server rejects the
-    request. A call for a single trait is retried once, and the retry tells the judge what was wrong. If the judge
-    cannot be reached, no further calls are made.
+    With the `batch` strategy, a single call covers all traits. Traits with `include_ground_truth` get a separate call,
+    because the judge of the other traits must not see the reference answer. A trait is judged separately if its part of
+    the reply is missing or invalid. All traits are judged separately if the reply cannot be parsed or the server
+    rejects the request. A call for a single trait is retried once, and the retry tells the judge what was wrong. If the
+    judge cannot be reached, no further calls are made.
 
     The evaluator also sets the result fields `llm_trait_labels` (for literal traits) and `llm_trait_reasoning`.
     """
@@ -136,7 +135,7 @@ class LLMTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Score the traits. The scores are in any order, and those of failed traits have an error.
+        """Score the traits. The scores may be in any order, and those of failed traits have an error.
 
         Raises `PortError` if a call for several traits cannot reach the judge.
         """
@@ -151,9 +150,9 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Score the traits in a single call with the `batch` strategy, then judge the rest one by one.
+        """Score the traits, with the `batch` strategy in a single call, and judge the remaining ones one by one.
 
-        The scores are in any order. Raises `PortError` if the first call cannot reach the judge, so that no further
+        The scores may be in any order. Raises `PortError` if the first call cannot reach the judge, so that no further
         calls are made.
         """
         context = request.context
@@ -177,10 +176,10 @@ class LLMTraitEvaluator:
         return [*scores.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
-        """Ask about all traits in a single call. Returns the valid scores by trait name.
+        """Ask about all traits in a single call. Return the valid scores, keyed by trait name.
 
-        Logs a warning for the other traits. Returns no scores if the reply cannot be parsed. Raises `PortError` if the
-        call fails.
+        Logs a warning about the other traits. If the reply cannot be parsed, there are no scores. Raises `PortError` if
+        the call fails.
         """
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits))
@@ -204,7 +203,7 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Score one trait in a call of its own.
+        """Score a trait in a separate call.
 
         Raises `StructuredError` or `PortError` if the judge fails.
         """
@@ -217,7 +216,7 @@ class LLMTraitEvaluator:
 
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:
-    """Convert a judgement to a trait score. Literal traits also get the name of the class."""
+    """Convert a judgement to a trait score. For a literal trait, the name of the class is included."""
     fields: dict[str, object] = {"llm_trait_reasoning": judgement.reasoning}
     if judgement.score.label is not None:
         fields["llm_trait_labels"] = judgement.score.label

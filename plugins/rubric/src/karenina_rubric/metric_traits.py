@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """The statements behind a trait's metrics: true and false positives and negatives.
+    """The statements that a trait's metrics are based on: true and false positives and negatives.
 
     In the mode `tp_only`, there are no true negatives, and `tn` is empty.
     """
@@ -29,11 +29,11 @@ class Confusion:
     tn: tuple[str, ...] = ()
 
     def lists(self) -> dict[str, list[str]]:
-        """Return the four lists in the form stored in the result."""
+        """Return the four lists in the form that is stored in the result."""
         return {"tp": list(self.tp), "tn": list(self.tn), "fp": list(self.fp), "fn": list(self.fn)}
 
     def metric(self, name: str) -> float:
-        """Compute the metric `name`, from 0 to 1. It is 0.0 if the denominator is 0."""
+        """Return the given metric, from 0 to 1. If the denominator is 0, the result is 0.0."""
         tp, fp, fn, tn = len(self.tp), len(self.fp), len(self.fn), len(self.tn)
         above, below = {
             "precision": (tp, tp + fp),
@@ -48,10 +48,10 @@ class Confusion:
 class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
     """Scores metric traits by counting the expected and unwanted statements in an answer.
 
-    The judge sees numbered statements from the trait, which are the ground truth, and replies with the numbers of those
-    that it finds. In the mode `tp_only`, it also lists the other statements in the answer, which are the false
+    The judge sees the trait's statements, which are the ground truth, as a numbered list, and replies with the numbers
+    of those that it finds. In the mode `tp_only`, it also lists the other statements in the answer, which are the false
     positives. In `full_matrix`, the false positives are the unwanted statements in the answer. With
-    `repeated_extraction`, repeated statements are counted only once. Each trait takes one call.
+    `repeated_extraction`, repeated statements are only counted once. Each trait takes one call.
     """
 
     name: ClassVar[str] = "metric"
@@ -59,7 +59,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
     kind = MetricRubricTrait
 
     async def score(self, trait: MetricRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Score the trait. The score maps the names of its metrics to their values."""
+        """Score the trait. The score maps the names of the metrics to their values."""
         request = metric_request(trait, context.question.question, text)
         asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
         metrics = {name: asked.value.metric(name) for name in trait.metrics}
@@ -68,7 +68,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
-    """Build the JSON Schema of the reply: reasoning, statement numbers, and other statements in `tp_only`."""
+    """Return the JSON Schema of the reply: reasoning, statement numbers, and other statements in `tp_only`."""
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
@@ -82,7 +82,7 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Read the statements found from a judge's reply.
+    """Convert a judge's reply to the statements that it found.
 
     Raises `InvalidReply` if a number is unknown or a list of numbers is null. If the list of other statements is null,
     it counts as empty.
@@ -102,7 +102,7 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split `things` into those in the answer and those missing from it, in the same order.
+    """Split `things` into those that the answer contains and those that it lacks, keeping their order.
 
     If the judge lists a thing several times, it is repeated unless `once` is true. Raises `InvalidReply` if the list is
     null or contains an unknown number.
@@ -118,5 +118,4 @@ def _split_numbered(
 
 
 def _array_schema(kind: str, description: str) -> dict[str, Any]:
-    """Build the JSON Schema of an array with items of the JSON type `kind`."""
     return {"type": "array", "items": {"type": kind}, "description": description}

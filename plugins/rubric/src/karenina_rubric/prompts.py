@@ -59,7 +59,7 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
-    """Build a request with the traits and their scales, the question, and the response.
+    """Return a request with the traits and their scales, the question, and the response.
 
     If there is a `reference`, it is placed before the response. Both are fenced.
     """
@@ -70,7 +70,7 @@ def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: st
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:
-    """Build a request with the trait, the numbered statements, the question, and the fenced response.
+    """Return a request with the trait, the numbered statements, the question, and the fenced response.
 
     Numbers start at 1.
     """
@@ -82,21 +82,19 @@ def metric_request(trait: MetricRubricTrait, question: str, response: str) -> st
 
 
 def presence_request(traits: Sequence[RubricTrait], question: str, response: str) -> str:
-    """Build a request with the concepts, the question, and the fenced response.
+    """Return a request with the concepts, the question, and the fenced response.
 
-    The concept of a trait is its summary or, if it has none, its description.
+    The concept of a trait is its summary or, if it has no summary, its description.
     """
     listed = "\n".join(f'- "{trait.name}": {trait.summary or trait.description}' for trait in traits)
     return f"Concepts to look for:\n{listed}\n\n{_question_and_response(question, response)}"
 
 
 def _question_and_response(question: str, response: str) -> str:
-    """Build the end of a request, with the question and the fenced response."""
     return f"Question: {question}\n\nResponse:\n{fence(response, 'response')}"
 
 
 def _number_lines(things: Sequence[str]) -> str:
-    """Return one line for each thing, numbered from 1."""
     return "\n".join(f"{number}. {thing}" for number, thing in enumerate(things, 1))
 
 

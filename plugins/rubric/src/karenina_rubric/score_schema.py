@@ -1,4 +1,4 @@
-"""Scores by a judge: their JSON Schema, their description in prompts, and how they are read.
+"""Scores given by a judge: their JSON Schema, their description in prompts, and how they are parsed.
 
 All evaluators that use a judge share this module.
 """
@@ -35,21 +35,21 @@ class Score:
 class ScoreSchema:
     """The JSON Schema of a score, and the definitions that it refers to.
 
-    Its references point to `$defs` at the root, so call `complete` with the whole schema when it is finished.
+    The references point to `$defs` at the root, so call `complete` with the whole schema when it is finished.
     """
 
     schema: Json
     definitions: Json
 
     def complete(self, whole: Json) -> Json:
-        """Add the definitions to `whole`, a schema that contains the schema of the score."""
+        """Add the definitions to `whole`, which is a schema that contains the schema of the score."""
         return with_definitions(whole, self.definitions)
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """Build the schema of a trait's score.
+    """Return the schema of a trait's score.
 
-    Use a different `prefix` for each trait to combine several of them in one schema. If the trait fills a template, the
+    To combine several traits in one schema, use a different `prefix` for each. If the trait fills a template, the
     schema has no titles, defaults or examples, all keys are required, and other keys are forbidden unless the template
     allows them.
     """
@@ -68,15 +68,15 @@ def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
 
 
 def with_definitions(schema: Json, definitions: Json) -> Json:
-    """Add `definitions` to a schema as `$defs`. Returns it unchanged if there are none."""
+    """Add `definitions` to a schema as `$defs`. If there are none, the schema is returned unchanged."""
     return {**schema, "$defs": definitions} if definitions else schema
 
 
 def read_score(trait: ScaledTrait, given: Any) -> Score:
-    """Read a score that fits `score_schema(trait)`.
+    """Convert a value that matches `score_schema(trait)` to a score.
 
-    Raises `InvalidReply` for null and for numbers out of range, which the schema does not exclude. The message is sent
-    to the judge.
+    Raises `InvalidReply` for null and for numbers out of range, which the schema does not exclude. The error message is
+    sent to the judge.
     """
     if given is None:
         raise InvalidReply("score must not be null")
@@ -95,8 +95,7 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
     """Describe the scale of a trait for a prompt. Each class of a literal trait is on its own line.
 
-    Use `show_template` to include the JSON Schema of a trait that fills a template, for judges that do not get a
-    schema.
+    If the trait fills a template and the judge does not get a schema, set `show_template` to include the JSON Schema.
     """
     if trait.kind == "boolean":
         return "true or false."
@@ -116,12 +115,11 @@ def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
 
 
 def _mapping(part: object) -> Mapping[str, Any]:
-    """Return `part` if it is a mapping, otherwise an empty mapping."""
     return part if isinstance(part, Mapping) else {}
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """Remove titles, defaults and examples from a schema, and prefix its references.
+    """Remove titles, defaults and examples from a schema, and add `prefix` to its references.
 
     In objects with properties, all properties are required, and others are forbidden unless the schema says otherwise.
     """

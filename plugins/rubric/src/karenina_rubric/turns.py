@@ -19,10 +19,10 @@ from karenina_toolkit.conversations import Conversation, TurnChoice
 
 @dataclass(slots=True)
 class TurnGroups:
-    """Traits by the part of a conversation that they are scored on.
+    """Traits, grouped by the part of a conversation on which they are scored.
 
-    `groups` contains the names of the traits to score. `settled` contains the scores of traits whose turn is missing,
-    and `left_out` why traits do not count, keyed by name.
+    `groups` contains the names of the traits to score. `settled` contains the scores of traits whose turn is missing.
+    `left_out` contains the reasons why traits do not count, keyed by name.
     """
 
     groups: dict[TurnChoice, list[str]] = field(default_factory=dict)
@@ -31,9 +31,9 @@ class TurnGroups:
 
 
 def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, default: str) -> TurnGroups:
-    """Return the traits grouped by turn. A trait without a `turn` reads `default`, which is "all" or "last".
+    """Return the traits, grouped by turn. A trait without a `turn` reads `default`, which is "all" or "last".
 
-    If all traits would be left out, they have errors instead, because nothing would be scored.
+    If all traits would be left out, they get errors instead, because nothing would be scored.
     """
     found = TurnGroups()
     for trait in traits:
@@ -53,18 +53,17 @@ def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, defa
 
 
 def _unscored(trait: RubricTrait, error: str) -> TraitScore:
-    """Return the outcome of a trait that cannot be scored."""
     return TraitScore(trait.name, f"{trait.type}_trait_scores", error=error)
 
 
 def _lowest(trait: RubricTrait, why: str) -> TraitScore:
-    """Return the score that is worst for a trait, or an error if its kind has none."""
+    """Return the worst possible score for a trait. If its kind has none, the score contains an error."""
     where, worst = f"{trait.type}_trait_scores", _worst_score(trait)
     return TraitScore(trait.name, where, worst, None if worst is not None else f"{why}, and no score is the lowest")
 
 
 def _worst_score(trait: RubricTrait) -> Any:
-    """Return the score that is worst for a trait, or None if there is none."""
+    """Return the value of the worst possible score for a trait, or None if there is none."""
     if trait.higher_is_better is None:
         return None
     if isinstance(trait, RegexRubricTrait):

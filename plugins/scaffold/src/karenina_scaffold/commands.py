@@ -26,9 +26,9 @@ SCHEMA: Final = "benchmark.schema.json"
 
 
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
-    """Raise `ConfigError` if Karenina or a plugin already has something of this kind and name.
+    """Raise `ConfigError` if Karenina or a plugin already has something of the given kind and name.
 
-    For a format, the name is the suffix, and for a stage, the class. `commands` contains the names of the existing
+    For a format, the suffix is compared, and for a stage the class name. `commands` contains the names of the existing
     commands.
     """
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
@@ -38,7 +38,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
-    """Return the names taken by plugins. There are none for kinds named after the package."""
+    """Return the names that plugins already use, or nothing for kinds that are named after the package."""
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}
@@ -99,7 +99,7 @@ def new(
 
 
 def find_kind(name: str) -> PluginKind:
-    """Find a kind of plugin by name. Raises `ConfigError` if there is none."""
+    """Return the plugin kind called `name`. Raises `ConfigError` if there is none."""
     from karenina_core.text import did_you_mean
 
     if name not in KINDS:
@@ -133,7 +133,7 @@ def init(
 
 
 def project_files() -> dict[str, str]:
-    """Return the files that `init` writes, by name."""
+    """Return the files that `init` writes, keyed by name."""
     from karenina_benchmark.formats.file_schema import benchmark_schema
     from karenina_cli.commands.config_command import schema_of
     from karenina_core.config import all_settings

@@ -12,7 +12,7 @@ class PluginKind:
 
     `requires` lists distributions, to which version bounds are added later. `group` and `entry` are the group and name
     of the entry point. `command` shows the installed plugin in a shell, and `usage` says how to use it. `tests` lists
-    further distributions for the tests, and `modules` the modules of the package besides `__init__`.
+    further distributions for the tests, and `modules` lists the package's modules in addition to `__init__`.
     """
 
     name: str
@@ -177,4 +177,4 @@ KINDS: Final = {
         ),
     )
 }
-"""The plugin kinds, by name."""
+"""The plugin kinds, keyed by name."""

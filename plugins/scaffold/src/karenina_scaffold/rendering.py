@@ -1,4 +1,4 @@
-"""Name a new package, and write its files from templates without replacing any."""
+"""Names a new package, and writes its files from templates without replacing any."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Names:
 
     @classmethod
     def of(cls, given: str) -> Names:
-        """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for others."""
+        """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for an invalid name."""
         if not _NAME.fullmatch(given):
             raise ConfigError(
                 [f"{given!r} is not a valid package name; use letters, digits and hyphens, such as word-count"]
@@ -49,7 +49,7 @@ class Names:
         return cls("-".join(words).lower(), module, class_name, f".{''.join(words).lower()}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return the names by field name."""
+        """Return the names keyed by field."""
         return asdict(self)
 
     def check_free(self) -> None:
@@ -66,7 +66,6 @@ class Names:
 
 
 def _is_installed(name: str) -> bool:
-    """Return whether a distribution with this name is installed."""
     try:
         distribution(name)
     except PackageNotFoundError:
@@ -75,9 +74,9 @@ def _is_installed(name: str) -> bool:
 
 
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
-    """Return the contents of the package's files by path.
+    """Return the contents of the package's files, keyed by path.
 
-    Raises `ConfigError` if the name is that of a class which the package imports.
+    Raises `ConfigError` if the package would define a class with the same name as one it imports.
     """
     values = names.to_dict()
     values |= {
@@ -119,7 +118,7 @@ def _listed(requirements: Iterable[str]) -> str:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Replace each `$name` in `text` by its value. Raises `KeyError` if there is none."""
+    """Replace each `$name` in `text` with its value. Raises `KeyError` if there is none."""
     return Template(text).substitute(values)
 
 
@@ -129,7 +128,7 @@ def read_template(folder: str, name: str) -> str:
 
 
 def _check_own_names(source: str, names: Names) -> None:
-    """Raise `ConfigError` if a class of the package has the name of a class that it imports."""
+    """Raise `ConfigError` if the package defines a class with the same name as one it imports."""
     tree = ast.parse(source)
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -143,7 +142,7 @@ def _check_own_names(source: str, names: Names) -> None:
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Create a folder with these files.
+    """Create a folder with the given files.
 
     Raises `ConfigError` if the folder exists or a file cannot be written.
     """
@@ -155,7 +154,7 @@ def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """Write files to a folder, which is created if necessary.
 
-    Raises `ConfigError` if a file cannot be written. If one already exists, none is written.
+    Raises `ConfigError` if a file cannot be written. If any of them already exists, none is written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

@@ -1,4 +1,4 @@
-"""The cases of self-tests: an answer, its question with a template, and if it should pass."""
+"""The cases of self-tests, each with an answer, its question with a template, and whether it should pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Case:
     """An answer with a known verdict.
 
     `passes` is the verdict that follows from what the answer really says. Cases with the same `unit` share a text or a
-    question, and confidence intervals do not count them as independent.
+    question, so confidence intervals do not count them as independent.
     """
 
     id: str
@@ -37,9 +37,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class PackCase:
-    """A case of the shipped pack, with placeholders. `about` is the ID of its subject.
+    """A case in the shipped pack, with placeholders. `about` is the ID of its subject.
 
-    The answer starts with `repeated`, `times` times.
+    The answer starts with `repeated`, written `times` times.
     """
 
     name: str
@@ -52,11 +52,11 @@ class PackCase:
 
     @property
     def id(self) -> str:
-        """The ID of the case, made of its kind, family and name, which together are unique."""
+        """The case's ID, made of its kind, family and name, which are unique in combination."""
         return f"{'honest' if self.passes else 'attack'}/{self.family}/{self.name}"
 
     def render(self, truth: str, wrong: str) -> str:
-        """Fill in the true and wrong values, or what is made of them, such as an instruction in base64.
+        """Fill in the true and wrong values, and texts derived from them, such as an instruction in base64.
 
         The answer starts with the repetitions of `repeated`.
         """
@@ -77,7 +77,7 @@ class PackCase:
 
 
 def pack_cases() -> Sequence[PackCase]:
-    """Return the cases of the shipped pack. Those that must fail come first."""
+    """Return the cases of the shipped pack, with those that must fail first."""
     data = _pack()
     return [
         PackCase(
@@ -114,7 +114,6 @@ def pack_digest() -> str:
 
 @cache
 def _pack() -> dict[str, Any]:
-    """Return the contents of `cases.yaml`, which is read only once."""
     import yaml
 
     pack: dict[str, Any] = yaml.safe_load(_read("cases.yaml"))
@@ -123,7 +122,7 @@ def _pack() -> dict[str, Any]:
 
 @cache
 def _subjects() -> Mapping[str, Question]:
-    """Return the questions in the pack by ID. They are read only once."""
+    """Return the pack's questions by ID. They are only read once."""
     from karenina_benchmark import Benchmark
 
     with as_file(files("karenina_selftest").joinpath("subjects.yaml")) as path:
@@ -131,5 +130,4 @@ def _subjects() -> Mapping[str, Question]:
 
 
 def _read(name: str) -> str:
-    """Return the text of a file in this package."""
     return files("karenina_selftest").joinpath(name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Make cases from the templates of a benchmark: the truth stated, hidden, denied, corrected or left out."""
+"""Makes cases from a benchmark's templates: the truth is stated, hidden, denied, corrected or omitted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ABSENT: Final = (
 
 
 def say(value: object) -> str | None:
-    """Return a value in words, or None for nested objects, empty lists and other values without any."""
+    """Return a value in words, or None for values without any, such as nested objects and empty lists."""
     if isinstance(value, Enum):
         value = value.value
     match value:
@@ -57,18 +57,18 @@ def say(value: object) -> str | None:
 
 
 def labels(bound: BoundTemplate) -> dict[str, str]:
-    """Return a label for each field that a judge fills in: its description or, without one, its name."""
+    """Return a label for each field that a judge fills in, which is its description or, without one, its name."""
     schema: Mapping[str, Any] = bound.judge_schema()["properties"]
     return {name: _label(name, str(schema[name].get("description") or "")) for name in bound.judge_fields}
 
 
 def state(labels: Mapping[str, str], said: Mapping[str, str], prefix: str = "") -> str:
-    """Write a line for each field, with its label, `prefix`, and its value in words."""
+    """Return a line for each field with its label, `prefix`, and its value in words."""
     return "\n".join(f"{labels[name]}: {prefix}{value}" for name, value in said.items())
 
 
 def _label(name: str, description: str) -> str:
-    """Return a field's description without a final period or colon or, if it is empty, its name in words."""
+    """Return a field's description without a final period or colon, or its name in words if it has none."""
     text = description.strip().rstrip(".:")
     return text if text else name.replace("_", " ")
 
@@ -101,9 +101,9 @@ _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
 
 
 def in_another_unit(description: str, value: object) -> str | None:
-    """Convert a number from the unit in `description` to another one: `77 degrees Fahrenheit`.
+    """Convert a number from the unit in `description` to another unit: `77 degrees Fahrenheit`.
 
-    Returns None if `value` is not a number, or if there is no known unit, or several.
+    Returns None if `value` is not a number, or if `description` has no known unit or several.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
@@ -134,7 +134,7 @@ class OwnCases:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The values of a template's fields in words: those that pass, those that fail, and in another unit.
+    """The values of a template's fields in words: passing and failing values, and values in another unit.
 
     `booleans` is True if a passing value is a boolean.
     """
@@ -146,11 +146,11 @@ class _Values:
 
 
 class _NoCases(Exception):
-    """Raised when no cases can be made from a template. The message says why."""
+    """Raised if no cases can be made from a template. The message contains the reason."""
 
 
 def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
-    """Make cases from the templates of questions. `trust` decides which template code may be run."""
+    """Make cases from the questions' templates. `trust` decides which template code may be run."""
     cases: list[Case] = []
     left_out: dict[str, str] = {}
     for question in questions:
@@ -162,7 +162,7 @@ def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
 
 
 def _make_cases(question: Question, trust: Trust) -> list[Case]:
-    """Make cases from a question. Raises `_NoCases` or `TemplateError` if there are none."""
+    """Make cases from a question. Raises `_NoCases` or `TemplateError` if this is not possible."""
     template = template_of(question, trust)
     if template is None:
         raise _NoCases("the question has no template")
@@ -178,14 +178,14 @@ def _values_of(bound: BoundTemplate) -> _Values:
     """Return passing and failing values in words, for every field that a judge fills in.
 
     Raises `_NoCases`, with the reason, if a field has no such values, or if the template as a whole needs no judge, has
-    known values, compares by embeddings, has patterns, or gives its own values the wrong verdict.
+    known values, needs a model to compare, has patterns, or gives its own values the wrong verdict.
     """
     if not bound.judge_fields:
         raise _NoCases("the template needs no judge")
     if bound.sources:
         raise _NoCases(f"known values fill the fields {', '.join(bound.sources)}, and example answers have none")
-    if bound.is_slow:
-        raise _NoCases("the template compares values by embeddings")
+    if any(rule.primitive.needs_model for rule in bound.template.key.rules.values()):
+        raise _NoCases("the template needs a model to compare values")
     names, values = labels(bound), _Values()
     true: dict[str, object] = {}
     false: dict[str, object] = {}
@@ -226,9 +226,9 @@ def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, pass
 
 
 def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str, bool, str]]:
-    """Yield the name of each case, if it must pass, and its text.
+    """Yield the name of each case, whether it must pass, and its text.
 
-    The truth is not denied if a value is a boolean, and converted only if it has a known unit.
+    The truth is not denied if a value is a boolean, and only converted if it has a known unit.
     """
     truth, wrong = state(names, values.true), state(names, values.false)
     yield "plain", True, truth

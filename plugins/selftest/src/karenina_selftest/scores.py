@@ -27,7 +27,7 @@ _UNREADABLE: Final = Outcome.PARSE_ERROR
 
 
 class Miss(BaseModel, defer_build=True):
-    """A case with a wrong verdict, the answer, and what the judge extracted from it."""
+    """A case with a wrong verdict, with its answer and the values that the judge extracted."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,7 +40,7 @@ class Miss(BaseModel, defer_build=True):
 
 
 class FamilyScore(BaseModel, defer_build=True):
-    """How many cases of a family were `judged`, and how many of these were wrong (`missed`)."""
+    """The number of `judged` cases in a family, and how many of them got a wrong verdict (`missed`)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,7 +55,7 @@ class JudgeScore(BaseModel, defer_build=True):
     """The score of one judge.
 
     `false_pass` is the share of passes among the cases that must fail, and `false_fail` is the share of failures among
-    those that must pass. Cases that were not judged are in neither: those with a reply that could not be parsed
+    the cases that must pass. Neither includes cases that were not judged: those with a reply that could not be parsed
     (`unreadable`), with values that cannot be compared (`undecided`), or with another error (`failed`).
     """
 
@@ -73,12 +73,12 @@ class JudgeScore(BaseModel, defer_build=True):
 
     @property
     def specificity(self) -> float | None:
-        """The lower limit of the share of must-fail cases that fail, or None if none was judged."""
+        """The lower limit for the share of must-fail cases that fail, or None if none was judged."""
         return None if self.false_pass.high is None else 1 - self.false_pass.high
 
     @property
     def sensitivity(self) -> float | None:
-        """The lower limit of the share of must-pass cases that pass, or None if none was judged."""
+        """The lower limit for the share of must-pass cases that pass, or None if none was judged."""
         return None if self.false_fail.high is None else 1 - self.false_fail.high
 
 
@@ -94,9 +94,9 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Score one judge from all of its results. `name` is its name.
+    """Score one judge, called `name`, from all of its results.
 
-    Wrong passes come first among the misses.
+    Among the misses, wrong passes come first.
     """
     judged = [(cases[result.question_id], result) for result in results if result.outcome.judged]
     return JudgeScore(
@@ -115,12 +115,11 @@ def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], nam
 
 
 def _missed(case: Case, result: VerificationResult) -> bool:
-    """Check if the verdict is wrong. The result must have been judged."""
+    """Return whether the verdict is wrong. The result must have been judged."""
     return (result.outcome is Outcome.CORRECT) is not case.passes
 
 
 def _miss(case: Case, result: VerificationResult) -> Miss:
-    """Make the record of a wrong verdict, with the answer and what the judge extracted."""
     return Miss(
         case=case.id,
         family=case.family,
@@ -132,7 +131,7 @@ def _miss(case: Case, result: VerificationResult) -> Miss:
 
 
 def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
-    """Count the cases of each family, separately for those that must pass and those that must fail."""
+    """Count the cases of each family, separately for cases that must pass and cases that must fail."""
     groups: dict[tuple[str, bool], list[VerificationResult]] = {}
     for result in results:
         case = cases[result.question_id]
@@ -150,9 +149,9 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
 
 
 def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
-    """Raise `ConfigError` if too few cases can show a lower limit of `least`, even without mistakes.
+    """Raise `ConfigError` if there are too few cases to show a lower limit of `least`, even without mistakes.
 
-    `passes` selects the cases that must pass (sensitivity) or those that must fail (specificity).
+    `passes` selects the cases that must pass (sensitivity) or the cases that must fail (specificity).
     """
     units = [case.unit for case in cases if case.passes is passes]
     best = rate((unit, True) for unit in units).low
@@ -173,7 +172,7 @@ def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -
 def needed_cases(least: float) -> int:
     """Return how many independent cases are needed to show the lower limit `least` without mistakes.
 
-    Wilson's interval for n of n has the lower limit n / (n + z^2). `least` must be below 1.
+    Wilson's interval for n out of n has the lower limit n / (n + z^2). `least` must be below 1.
     """
     return ceil(least * Z95 * Z95 / (1 - least) - 1e-9)
 
@@ -182,7 +181,7 @@ _TEXT: Final = 100
 
 
 def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section]:
-    """Yield the sections about each judge: rates, families, and at most `worst` wrong verdicts."""
+    """Yield the sections for each judge, with rates, families, and at most `worst` wrong verdicts."""
     for score in scores:
         yield [Facts([*_facts(score)])]
         rows = [
@@ -204,7 +203,7 @@ def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section
 
 
 def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each rate of a judge, and the cases that are in none."""
+    """Yield the name and text of each of a judge's rates, and of the cases that are in none of them."""
     yield "Judge", in_one_line(score.name)
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")
@@ -238,7 +237,7 @@ def _rate_text(rate: Rate, kind: str) -> str:
 
 
 def _miss_facts(miss: Miss) -> Iterator[tuple[str, str]]:
-    """Yield the case, answer and extracted values of a wrong verdict, cut to 100 characters."""
+    """Yield the case, answer and extracted values of a wrong verdict, each shortened to 100 characters."""
     yield "", f"{'passed' if miss.passed else 'failed'}: {miss.case}"
     yield "  answer", shorten(miss.response, _TEXT) or "(empty)"
     yield "  extracted", shorten(str(miss.extracted), _TEXT)

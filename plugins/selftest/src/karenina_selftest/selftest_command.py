@@ -1,4 +1,4 @@
-"""`karenina selftest`: test a judge with answers whose verdicts are known."""
+"""`karenina selftest`, which tests a judge with answers whose verdicts are known."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Make the configuration of a self-test, in which the answers of the cases are recorded.
+    """Make the configuration of a self-test, in which the cases' answers are recordings.
 
     The settings `answering_models`, `replicate_count` and `evaluation_mode` are ignored. Raises `ConfigError` if no
     judge is configured.
@@ -98,13 +98,13 @@ _MOST_LEFT_OUT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The specificity and sensitivity that must be shown. None means no minimum."""
+    """The specificity and sensitivity that must be shown. None means that there is no minimum."""
 
     specificity: float | None
     sensitivity: float | None
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raise `ConfigError` if there are too few cases to show them."""
+        """Raise `ConfigError` if there are too few cases to show the limits."""
         from karenina_selftest.scores import require_enough_cases
 
         if self.specificity is not None:
@@ -113,7 +113,7 @@ class Limits:
             require_enough_cases(cases, self.sensitivity, passes=True)
 
     def unmet(self, score: JudgeScore) -> list[str]:
-        """Return a message for each limit that the score does not meet, or that no case was judged for."""
+        """Return a message for each limit that the score does not reach, or for which no case was judged."""
         checked = (
             ("specificity", score.specificity, self.specificity),
             ("sensitivity", score.sensitivity, self.sensitivity),
@@ -164,7 +164,7 @@ def selftest(
     """Test a judge with attacks and honest answers whose verdicts are known, and print how often it is wrong.
 
     The answers are recorded, and judged like those of a run: the same prompts, journal, budget and concurrency. The
-    rates are stored for this user, and `karenina report` shows them beside the runs of the same judge.
+    rates are stored for this user, and `karenina report` shows them next to the runs of the same judge.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -222,20 +222,23 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Select at most `limit` cases, evenly spaced. Also returns the number of cases before this.
+    """Select at most `limit` evenly spaced cases, and return them with the total number of matching cases.
 
-    Use `own_only` to leave out the shipped cases. No `families` means all. Prints the questions that no cases are made
-    from. Raises `ConfigError` if a family is unknown, no case is left, or `own_only` has no benchmark.
+    Set `own_only` to skip the shipped cases. If no `families` are given, all are used. The questions from which no
+    cases are made are printed. Raises `ConfigError` if a family is unknown, no case remains, or `own_only` is set
+    without a benchmark.
     """
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
     from karenina_selftest.own_cases import make_own_cases
+    from karenina_template.templates.primitives import files_in
 
     if own_only and benchmark is None:
         raise ConfigError(["--own-only requires a benchmark; specify FILE"])
     cases = [] if own_only else list(shipped_cases())
     if benchmark is not None:
-        own = make_own_cases(benchmark, trust)
+        with files_in(benchmark.path.absolute().parent if benchmark.path is not None else None):
+            own = make_own_cases(benchmark, trust)
         cases += own.cases
         _note_left_out(screen, own.left_out, len(benchmark))
     chosen = [case for case in cases if not families or case.family in families]
@@ -250,7 +253,7 @@ def _select_cases(
 
 
 def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) -> None:
-    """Print the first 5 questions that no cases are made from, with the reasons."""
+    """Print the first 5 questions from which no cases are made, with the reasons."""
     if not left_out:
         return
     lines = [f"  {id}: {why}" for id, why in list(left_out.items())[:_MOST_LEFT_OUT]]
@@ -260,9 +263,9 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 
 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
-    """Store the scores of the judges that judged at least one case.
+    """Store the scores of all judges that judged at least one case.
 
-    Raises `UserStateError` if that fails.
+    Raises `UserStateError` if this fails.
     """
     from karenina_selftest.store import settings_digest, store_scores
 
@@ -271,9 +274,9 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Describe the cases: the digest of the pack (unless `own_only`), the file, and their number.
+    """Describe the cases by the pack's digest (unless `own_only` is set), the file, and their number.
 
-    `used` is the number of selected cases, and `every` that of all cases.
+    `used` is the number of selected cases, and `every` is the total number.
     """
     from karenina_selftest.cases import pack_digest
 
@@ -294,7 +297,7 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
-    """Print `unmet`, and exit with `NOTHING_JUDGED` or `FAILED` if no case was judged or a limit is not met."""
+    """Print `unmet`, and exit with `NOTHING_JUDGED` if no case was judged, or `FAILED` if a limit is not met."""
     from karenina_terminal.screen import ExitCode
 
     for text in unmet:
@@ -307,5 +310,4 @@ def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) ->
 
 
 def _limit(value: float | None) -> str:
-    """Format a lower limit with three digits, or say that no case shows one."""
     return "not shown by any case" if value is None else f"{value:.3f}"

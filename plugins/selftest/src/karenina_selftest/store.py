@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 _MOST: Final = 20
-"""How many self-tests of a judge are kept. Older ones are removed."""
+"""The number of self-tests kept for each judge. Older ones are removed."""
 NAME: Final = "Self-test"
 _READ: Final = 100
-"""How many results of a run are read, which is enough to find its judges."""
+"""The number of results to read from a run, which is enough to find its judges."""
 
 
 class StoredScore(BaseModel, defer_build=True):
     """The rates from one self-test.
 
-    `judge` is `interface:model_name`, `cases` describes the cases (the digest of the pack, the file, and their number),
-    and `settings` is a digest of the configuration. `when` is an ISO 8601 time in UTC.
+    `judge` is `interface:model_name`. `cases` describes the cases (the pack's digest, the file, and their number).
+    `settings` is a digest of the configuration. `when` is an ISO 8601 time in UTC.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,8 +64,8 @@ class _Scores(BaseModel, defer_build=True):
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
     """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be used.
 
-    A score replaces an earlier one for the same judge, cases and settings. Only the last 20 of a judge are kept.
-    `cases` describes the cases, `settings` is a digest of the configuration, and `results` is the result file.
+    A score replaces an earlier one for the same judge, cases and settings. Only the last 20 scores of each judge are
+    kept. `cases` describes the cases, `settings` is a digest of the configuration, and `results` is the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
@@ -93,13 +93,13 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
 
 
 def _write(path: Path, scores: list[StoredScore]) -> None:
-    """Replace the file of a judge. Only this user can read it."""
+    """Replace a judge's file. Only this user can read it."""
     text = _Scores(scores=scores).model_dump_json(indent=1)
     replace_file(path, lambda file: file.write(text.encode()), private=True)
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), oldest first.
+    """Return the stored scores of a judge (`interface:model_name`), with the oldest first.
 
     Raises `UserStateError` if the file is invalid or other users could have written to it.
     """
@@ -115,15 +115,15 @@ def read_scores(judge: str) -> Sequence[StoredScore]:
 
 
 def _path(judge: str) -> Path:
-    """Return the path of the file with a judge's scores, which may not exist."""
+    """Return the path of the file with a judge's scores, which may not exist yet."""
     return state_folder() / "selftests" / f"{sha256(judge.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Compute a digest of the settings that affect verdicts.
+    """Return a digest of the settings that affect verdicts.
 
-    Of each judge, only the interface, model name, system prompt and temperature count. Keys, URLs, recorded answers and
-    the name of the run do not.
+    For each judge, only the interface, model name, system prompt and temperature are included. Keys, URLs, recorded
+    answers and the run's name are ignored.
     """
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     holding = {"parsing_models", *model_settings()} - {"answering_models"}
@@ -158,7 +158,7 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on self-tests, or nothing if no judge in the runs was tested.
+    """Return the section on self-tests, or nothing if none of the judges in the runs was tested.
 
     Raises `UserStateError` if stored scores cannot be read.
     """
@@ -173,7 +173,7 @@ def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
-    """Return a table row for each score of a judge, or one saying that it was not tested."""
+    """Return a table row for each of a judge's scores, or one saying that the judge was not tested."""
     if not scores:
         return [[judge, *[None] * 7, "not tested", ""]]
     return [
@@ -189,7 +189,7 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note with the last self-test of each judge in the runs, if it was tested.
+    """Return a note with the last self-test of each judge in the runs. Judges that were not tested are skipped.
 
     Only the first 100 results of each run are read. Runs without a result file are skipped. Raises `UserStateError` if
     stored scores cannot be read.
@@ -203,7 +203,7 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _text(stored: StoredScore) -> str:
-    """Write a sentence with the rates, the date and the cases of a self-test."""
+    """Return a sentence with the rates, date and cases of a self-test."""
     rate = stored.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
     unreadable = f"; {stored.unreadable:,} replies could not be parsed" if stored.unreadable else ""

@@ -1,4 +1,4 @@
-"""Hooks for verification primitives and small judges."""
+"""Hooks for adding verification primitives and for deciding which judges count as small."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ def karenina_primitives() -> Sequence[type[Primitive]]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
-    """Return functions that decide whether a judge is small.
+    """Return functions that decide whether a judge model counts as small.
 
-    By default, a small judge lists rejected values first, and checks its values a second time.
+    By default, a small judge is asked to list rejected values first, and to check its values a second time.
     """
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the primitives of plugins. Those that are invalid, or whose name is taken, count as failed.
+    """Register the primitives offered by plugins.
 
-    Raises `TypeError` if a plugin offers something that is not a subclass of `Primitive`.
+    If a primitive is invalid or its name is already taken, its plugin is marked as failed. Raises `TypeError` if a
+    plugin offers something other than a subclass of `Primitive`.
     """
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive

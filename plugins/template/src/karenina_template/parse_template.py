@@ -8,6 +8,7 @@ the response rejects.
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field
@@ -47,7 +48,7 @@ logger = logging.getLogger("karenina")
 PARSING: Final = PromptTask("parsing", EXTRACTION)
 
 NAMES: Final = ("rejected", "rejected_values", "rejected_by_response")
-"""Names for the list of rejected values. The first that is not a field of the template is used."""
+"""Possible names for the list of rejected values. The first name that is not a template field is used."""
 
 _LIST: Final = {
     "type": "array",
@@ -164,7 +165,7 @@ Zunächst würde man 1877 annehmen. Tatsächlich war es 1881.
 JSON: {"rejected": ["1877"], "year": 1881}""",
     family="parsing",
 )
-"""The instructions for a judge that lists rejected values first. See `benchmarks/built_answers.py`."""
+"""Instructions for a judge that lists rejected values first. See `benchmarks/built_answers.py`."""
 
 
 class TemplateSettings(BaseModel):
@@ -185,12 +186,18 @@ class TemplateSettings(BaseModel):
         "another unit) and dates whose year is not in the response. By default, only judges that an "
         "adapter declares as small do so.",
     )
+    template_files: Path | None = Field(
+        default=None,
+        description="Folder of the files that templates name by relative paths, such as tables of terms; by default, "
+        "that of the benchmark.",
+        json_schema_extra={"follows": "folder", "allowed_in_files": "below", "changes_results": False},
+    )
 
 
 class ParseTemplate(ParsingStage):
-    """Fills the template with a single call to the judge, who sees the question, the answer and the fields.
+    """Fills the template with a single call to the judge, which sees the question, the answer and the fields.
 
-    A small judge also lists rejected values and checks its values a second time. See `TemplateSettings`.
+    Small judges also list rejected values, and check their values a second time. See `TemplateSettings`.
     """
 
     name = "ParseTemplate"
@@ -200,7 +207,11 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn about boolean fields for small judges, and about templates for which `check_values` has no effect."""
+        """Warn about settings and fields that do not work well with the judges of this run.
+
+        A warning is logged if small judges have to fill boolean fields, or if `check_values` has no effect on some
+        templates.
+        """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
             judged = [question for question in questions if self.needs_judge(config, question, trust)]
@@ -217,9 +228,9 @@ class ParseTemplate(ParsingStage):
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
         """Ask the judge to fill the template.
 
-        The judge is asked again if its reply is invalid. With `check_values`, it is also asked to check its values. If
-        the template rejects a checked value, the value is dropped, and the result field `parsing` says why. Raises
-        `PortError` or `StructuredError` if the judge fails.
+        If the reply is invalid, the judge is asked again. With `check_values`, it is also asked to check its values. If
+        the template rejects a checked value, that value is dropped and the reason is recorded in the result field
+        `parsing`. Raises `PortError` or `StructuredError` if the judge fails.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
@@ -252,17 +263,16 @@ class ParseTemplate(ParsingStage):
 
 
 def lists_rejected(context: VerificationContext) -> bool:
-    """Return the setting `list_rejected`. Its default is whether the judge is small."""
+    """Return the setting `list_rejected`. It defaults to True for small judges."""
     return _is_wanted(context, "list_rejected")
 
 
 def checks_values(context: VerificationContext) -> bool:
-    """Return the setting `check_values`. Its default is whether the judge is small."""
+    """Return the setting `check_values`. It defaults to True for small judges."""
     return _is_wanted(context, "check_values")
 
 
 def _is_wanted(context: VerificationContext, setting: str) -> bool:
-    """Return the setting with this name. Its default is whether the judge is small."""
     enabled: bool | None = context.setting(setting)
     if enabled is not None:
         return enabled
@@ -270,14 +280,14 @@ def _is_wanted(context: VerificationContext, setting: str) -> bool:
 
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
-    """Return whether a plugin says that this judge is small."""
+    """Return whether any plugin considers the judge `model` small."""
     return any(is_small(model) for is_small in plugins.call(karenina_small_judges))
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Add a list of rejected values to `schema`, before its fields. Returns its name and the new schema.
+    """Return the name of a new list of rejected values, and `schema` with this list as its first field.
 
-    All fields of the new schema are required. The name is the first in `NAMES` that is not taken.
+    All fields of the new schema are required. The name is the first of `NAMES` that is not taken.
     """
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}
@@ -285,7 +295,7 @@ def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
-    """Warn about templates with boolean fields that a small judge fills, because it may leave these empty."""
+    """Warn if small judges have to fill boolean fields, because they may leave them empty."""
     plugins = active_plugins()
     small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
     if not small:
@@ -304,12 +314,11 @@ def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question],
 
 
 def _is_boolean(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema allows booleans."""
     return any(option.get("type") == "boolean" for option in part.get("anyOf", [part]))
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the schemas of the fields that a judge fills for a question, if it has a valid template."""
+    """Return the schemas of the fields that the judge fills for `question`, or nothing if its template is invalid."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 
@@ -321,10 +330,6 @@ def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
 
 
 def _has_second_look(question: Question, trust: Trust) -> bool:
-    """Return whether a second look has anything to check in the question's template.
-
-    Raises `TemplateError` if the template cannot be loaded with this trust.
-    """
     from karenina_template.question_template import template_of
 
     template = template_of(question, trust)

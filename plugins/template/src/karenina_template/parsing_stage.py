@@ -1,4 +1,4 @@
-"""The base class of stages for slot 7, and the prompt that asks a judge to fill a template."""
+"""The base class of stages that run in slot 7, and the prompt that asks a judge to fill a template."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ It was built in Lyon, I believe. It is not open any more.
 </response 0f1e2d>
 
 JSON: {"city": "Lyon", "year": null, "open": false}"""
-"""The instructions for a judge that fills a template.
+"""Instructions for a judge that fills a template.
 
-They were chosen by measurement (`benchmarks/agreement.py nq301`, `built_answers.py --plain`). An example helps a small
-judge more than any wording; without one, it sometimes returns the fence or words from the question. There is both a
-null and a false in it, because a judge that has only seen one of them prefers it. Large judges pay for the prompt in
-each call, so it is short: with the fields, the fence and the schema of one field, it has less than 300 tokens besides
-the question and the answer.
+The wording was chosen by measurement (`benchmarks/agreement.py nq301`, `built_answers.py --plain`). For small judges,
+an example matters more than any wording. Without one, they sometimes return the fence or words from the question. The
+example contains both null and false, because a judge that has seen only one of them tends to use it. The prompt is sent
+with every call, so it is kept short: with the fields, the fence and the schema of one field, it takes less than 300
+tokens, not counting the question and the answer.
 """
 _FINDINGS: Final = (
     Keys.RECURSION_LIMIT_REACHED,
@@ -68,19 +68,19 @@ _FINDINGS: Final = (
     Keys.ABSTENTION_DETECTED,
     Keys.SUFFICIENCY_DETECTED,
 )
-"""The findings after which no template is filled."""
+"""Findings for which the template is not filled."""
 
 
 class ParsingStage(Stage):
-    """The base class of stages in which a judge fills the template from the answer's text. Subclasses define `parse`.
+    """Base class of stages in which a judge fills the template from the answer's text. Subclasses define `parse`.
 
-    No judge is called if all fields of the template read the raw response, or if the answer has no text. In the latter
-    case, all fields are None and therefore fail. If the judge cannot be reached or its replies are invalid, the outcome
-    is PARSE_ERROR, and the item does not count as a wrong answer.
+    The judge is not called if all template fields read the raw response, or if the answer has no text. Without text,
+    all fields are None and therefore fail. If the judge cannot be reached or its replies are invalid, the outcome is
+    PARSE_ERROR, and the item does not count as a wrong answer.
 
     In a conversation, `parse` is called once for each turn that fields read, with a context and a template for this
-    turn. A stage whose `parse` reads the answer only through its arguments declares this with `turns = True`; a plan
-    in which another stage would have to fill fields of several turns is an error.
+    turn. Set `turns = True` in a subclass whose `parse` reads the answer only through its arguments. Without it, a plan
+    in which the stage would have to fill fields from several turns is an error.
     """
 
     for_slot = Slot.PARSE_TEMPLATE
@@ -102,15 +102,16 @@ class ParsingStage(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define parse()")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set artifacts other than PARSED_ANSWER when no judge is called. Does nothing by default.
+        """Set artifacts other than PARSED_ANSWER if the judge is not called. Does nothing by default.
 
-        This is called if no field needs a judge, and also if the answer, or its part for some fields, has no text.
+        This is called if no field needs a judge. It is also called if the answer has no text, or no text for some
+        fields.
         """
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether a judge fills any field of the question's template.
+        """Return whether the judge has to fill any field of the question's template.
 
-        Questions without a valid template need no judge.
+        Returns False if the question has no valid template.
         """
         from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
@@ -128,10 +129,10 @@ class ParsingStage(Stage):
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Call the judge, if one is needed, and set the filled template.
+        """Call the judge if one is needed, and set the filled template.
 
-        If fields read different turns of a conversation, the judge fills those of each turn in turn. If the judge's
-        replies are invalid, or the answer cannot be shown to a judge, mark an error with PARSE_ERROR instead.
+        If fields read different turns of a conversation, the judge is called once for each turn. If the judge's replies
+        are invalid, or the answer cannot be shown to a judge, the item ends with PARSE_ERROR.
         """
         whole = context.get_artifact(ANSWER_CLASS)
         conversation = context.find_artifact(CONVERSATION)
@@ -168,9 +169,9 @@ class ParsingStage(Stage):
 
 
 def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:
-    """Return the text that a judge reads, which is empty if no field needs a judge.
+    """Return the text for the judge to read. It is empty if no field needs a judge.
 
-    If the answer cannot be shown to a judge, the item ends with an error, and the result is None.
+    If the answer cannot be shown to a judge, marks an error and returns None.
     """
     if not bound.judge_fields:
         return ""
@@ -193,21 +194,21 @@ async def fill_template(
 ) -> StructuredResult[BaseAnswer]:
     """Have the judge fill the template, and bind it to the question's ground truths.
 
-    - `schema`: the template's schema, possibly with additional fields; by default, the schema of `bound`.
+    - `schema`: the template's schema, possibly with additional fields. The default is the schema of `bound`.
     - `record`: maps keys of the result field `parsing` to additional fields of the reply. The values of these fields
-      are recorded under the keys unless they are empty. If the first reply could not be used unchanged, `parsing` also
+      are recorded under the keys unless they are empty. If the first reply could not be used as it was, `parsing` also
       records the mode, the number of tries, and whether the reply was repaired.
-    - `check`: a function that receives the filled template and the raw response, and raises `ValueError` if they do
-      not fit. The judge is then asked again. It is also asked again if it returns a date although `text` contains none.
-    - `text`: the text that the judge reads, used only for this check of dates; by default, the raw response.
+    - `check`: a function that takes the filled template and the raw response, and raises `ValueError` if they do not
+      agree. The judge is then asked again. It is also asked again if it returns a date but `text` contains none.
+    - `text`: the text that the judge reads, which is only used to check dates. The default is the raw response.
 
-    Raises `PortError` or `StructuredError`, as `ask` does.
+    Raises `PortError` or `StructuredError`, like `ask`.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
-        """Bind the template. Raises an exception if its dates or values do not fit the response."""
+        """Bind the template. Raises an exception if its dates or values do not agree with the response."""
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:
@@ -224,7 +225,7 @@ async def fill_template(
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
-    """Return the prompt for an item: the fields with their hints, the question, and the fenced response.
+    """Return the prompt for an item, with the fields and their hints, the question, and the fenced response.
 
     The fields come first, so that servers can cache them for all questions with the same template.
     """
@@ -238,5 +239,5 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """Return the template's extraction hints by field. Empty if `include_extraction_hints` is off."""
+    """Return the template's extraction hints by field, or nothing if `include_extraction_hints` is off."""
     return bound.hints() if context.setting("include_extraction_hints") else {}

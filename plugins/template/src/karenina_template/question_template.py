@@ -1,4 +1,4 @@
-"""Loading a question's template on first use, and keeping it with the question."""
+"""Loads a question's template on first use and keeps it with the question."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _SOURCE: Final = re.compile(r"\bsource\s*=")
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A template, and the trust it was loaded with. None means that it needs no trust."""
+    """A loaded template and the trust that was used to load it. None means that no trust was needed."""
 
     template: Template
     trust: Trust | None
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the template of a question, if it has one.
+    """Return the question's template, or None if it has none.
 
-    It is kept with the question, and only loaded again with a different `trust`. `trust` says which sources may be
-    executed; by default, none. Classes and mere declarations need no trust. Raises `TemplateError` if the template is
-    invalid, and `UntrustedTemplate` if its code is not trusted.
+    `trust` says which sources may be executed, which is none by default. Classes and pure declarations need no trust.
+    The template is kept with the question, and is only loaded again for a different `trust`. Raises `TemplateError` if
+    the template is invalid, and `UntrustedTemplate` if its code is not trusted.
     """
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -55,9 +55,9 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 
 
 def may_need_judge(question: Question) -> bool:
-    """Return whether a judge may have to fill fields of the question's template, without loading it.
+    """Return whether a judge may be needed to fill the question's template, without loading the template.
 
-    True may be wrong, but False never is.
+    The result may be True although no judge is needed, but False is always right.
     """
     if isinstance(question.attachment, _Loaded) or question.answer_template is None:
         return True
@@ -69,8 +69,8 @@ def may_need_judge(question: Question) -> bool:
 def known_values_of(question: Question) -> tuple[str, ...]:
     """Return the names of the known values that fill fields of the question's template, without duplicates.
 
-    The source of a template that is code is searched for them, not executed: names that the code computes are not
-    found. Return an empty tuple if there is no valid template.
+    A template that contains code is searched without executing it, so names computed by code are not found. Returns an
+    empty tuple if there is no valid template.
     """
     if question.answer_class is None and _SOURCE.search(question.answer_template or "") is None:
         return ()
@@ -84,7 +84,7 @@ def known_values_of(question: Question) -> tuple[str, ...]:
 
 
 def _sources_in_code(source: str) -> tuple[str, ...]:
-    """Return the strings that a source passes as `source` to `VerifiedField`, without duplicates."""
+    """Return the string literals passed as `source` to `VerifiedField`, without duplicates."""
     arguments = [
         argument.value.value
         for node in ast.walk(parse_source(source))
@@ -96,14 +96,17 @@ def _sources_in_code(source: str) -> tuple[str, ...]:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Keep a template that was loaded without trust, so that `template_of` returns it for any trust."""
+    """Keep `template` with the question, so that `template_of` returns it for any trust.
+
+    Use this only for templates that were loaded without trust.
+    """
     question.attach(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
-    """Return the source of the question's template or template class, if it has one.
+    """Return the source of the question's template or template class, or None if it has no template.
 
-    Raises `TemplateError` if the source of a class is unavailable.
+    Raises `TemplateError` if the source of the class is unavailable.
     """
     if question.answer_class is None:
         return question.answer_template
@@ -112,10 +115,10 @@ def template_source_of(question: Question) -> str | None:
 
 
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
-    """Return a source from which another process can load the question's template, if it has one.
+    """Return a source from which another process can load the question's template, or None if it has no template.
 
-    For a template class, this is tested by loading the source with `trust`. Raises `TemplateError` if the source of a
-    class is unavailable or cannot be loaded on its own.
+    The source of a template class is loaded with `trust` to make sure that it works. Raises `TemplateError` if the
+    source is unavailable or cannot be loaded on its own.
     """
     source = template_source_of(question)
     if question.answer_class is not None and source is not None:
@@ -124,9 +127,9 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the options for plugins in the question's template, by field.
+    """Return the plugin options in the question's template, keyed by field.
 
-    Empty if there is no template or it cannot be loaded.
+    The result is empty if there is no template or it cannot be loaded.
     """
     try:
         template = template_of(question, trust)
@@ -137,12 +140,12 @@ def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str
 
 
 def primitive_kinds() -> Mapping[str, type[Primitive]]:
-    """Return the primitive classes that templates may use, by name."""
+    """Return the primitive classes that templates may use, keyed by name."""
     return known_primitives()
 
 
 def primitives_in(source: str) -> list[Primitive]:
-    """Return the primitives declared in a template source. Empty if it contains code or is invalid."""
+    """Return the primitives declared in a template source, or an empty list if it contains code or is invalid."""
     try:
         template = load_template(source)
     except TemplateError:

@@ -1,4 +1,4 @@
-"""The turns of a conversation that a template's fields read: what a judge fills in together, and what counts."""
+"""The turns of a conversation that template fields read, and how they are filled in and counted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def turn_choices(bound: BoundTemplate) -> Mapping[str, TurnChoice]:
-    """Return the turn that each verified field reads, keyed by field. Fields with a known value read none."""
+    """Return the turn that each verified field reads, keyed by field. Fields with a known value are not included."""
     rules = bound.template.key.rules
     return {name: TurnChoice.read(rule.options) for name, rule in rules.items() if rule.source is None}
 
 
 def field_turns(bound: BoundTemplate, conversation: Conversation) -> dict[str, int | str]:
-    """Return the number of the turn that each verified field reads, or "all", keyed by field."""
+    """Return the turn that each verified field reads, keyed by field. It is a number or "all"."""
     return {
         name: turn.number if (turn := conversation.find(choice.turn)) is not None else choice.turn
         for name, choice in turn_choices(bound).items()
@@ -28,9 +28,9 @@ def field_turns(bound: BoundTemplate, conversation: Conversation) -> dict[str, i
 
 
 def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[TurnChoice, list[str]]:
-    """Return the fields that a judge fills, grouped by the part of the conversation that it is shown.
+    """Return the fields that a judge fills, grouped by the part of the conversation to show to the judge.
 
-    Fields whose turn did not take place are left out. Fields without a rule are those of the last turn.
+    Fields whose turn did not take place are omitted. Fields without a rule belong to the last turn.
     """
     groups: dict[TurnChoice, list[str]] = {}
     choices = turn_choices(bound)
@@ -42,10 +42,10 @@ def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[Turn
 
 
 def read_turns(bound: BoundTemplate, answer: BaseAnswer, conversation: Conversation) -> dict[str, str]:
-    """Make each field of `answer` read the assistant's text in its turn, and settle those whose turn is missing.
+    """Make each field of `answer` read the assistant's text in its turn, and handle missing turns.
 
-    A field whose turn was left out no longer counts, unless it is to be wrong (`missing_turn`). If no field would
-    count, all are undecided. Return why fields do not count, keyed by field.
+    A field whose turn was left out is ignored, unless `missing_turn` makes it wrong. If all fields would be ignored,
+    they are undecided instead. Returns the reason for each ignored field, keyed by field.
     """
     texts: dict[str, str] = {}
     settled: dict[str, Undecided | Literal[False]] = {}

@@ -25,10 +25,10 @@ logger = logging.getLogger("karenina")
 
 
 class ValidateTemplate(Stage):
-    """Loads the question's template. If it contains code, it is only executed if it is trusted.
+    """Loads the question's template. If the template contains code, it is only executed if it is trusted.
 
-    If the template is invalid, its items end with TEMPLATE_ERROR, and the run continues. Questions that have traits but
-    no template are skipped, because only their traits are scored.
+    If the template is invalid, its items end with TEMPLATE_ERROR, and the run continues. Questions with traits but no
+    template are skipped, because only their traits are scored.
     """
 
     name = "ValidateTemplate"
@@ -38,13 +38,13 @@ class ValidateTemplate(Stage):
     error_outcome = Outcome.TEMPLATE_ERROR
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may contain code, which has to be run to find out what is wrong with it."""
+        """Return whether the template may contain code. If so, its errors can only be found by running it."""
         return question.answer_class is not None or "def " in (question.answer_template or "")
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are untrusted, invalid, fail for every answer, or have hidden constraints."""
+        """Warn about templates that are untrusted, invalid, or fail for every answer, and about hidden constraints."""
         failing: list[str] = []
         unverified: list[str] = []
         untrusted: list[str] = []
@@ -90,7 +90,7 @@ class ValidateTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip questions that have traits but no template, if traits are scored too."""
+        """Skip questions that have traits but no template, if the run also scores traits."""
         question, mode = context.question, context.config.core.evaluation_mode
         if not question.has_template and mode == "template_and_rubric" and question.trait_names():
             return Skip("the question has traits but no template")
@@ -99,7 +99,7 @@ class ValidateTemplate(Stage):
     def execute(self, context: VerificationContext) -> None:
         """Load the template, bind it to the question, and test its code with samples.
 
-        If there is no template, or it is invalid or not trusted, the item ends with TEMPLATE_ERROR.
+        The item ends with TEMPLATE_ERROR if there is no template, or if the template is invalid or not trusted.
         """
         question = context.question
         try:
@@ -121,24 +121,24 @@ class ValidateTemplate(Stage):
 
     @staticmethod
     def _refuse(context: VerificationContext, message: str) -> None:
-        """End the item with TEMPLATE_ERROR and `message`."""
         context.set_artifact(Keys.TEMPLATE_VALIDATION_ERROR, message)
         context.mark_error(message, Outcome.TEMPLATE_ERROR)
 
 
 def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Load and bind the question's template, if it has one.
+    """Load and bind the question's template, or return None if it has none.
 
-    Raises `TemplateError` if it is invalid or not trusted.
+    Raises `TemplateError` if the template is invalid or not trusted.
     """
     template = template_of(question, trust)
     return None if template is None else template.for_question(question.id)
 
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
-    """Return why `verify()` fails for every answer, if it does.
+    """Return the reason if `verify()` fails for every answer, or None.
 
-    Only code is checked. Raises `TemplateError` if other code fails for every answer; see `check_samples`.
+    Only templates with code are checked. Raises `TemplateError` if other code fails for every answer; see
+    `check_samples`.
     """
     if bound is None or not bound.template.has_code:
         return None

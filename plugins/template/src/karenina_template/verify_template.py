@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
 )
-"""An import from a module that declarations do not normally need."""
+"""An import from a module that declarations do not usually need."""
 
 
 class VerifyTemplate(Stage):
     """Runs the template's `verify()`, `verify_granular()` and patterns.
 
-    Fields that have a source are compared with the known values that stages offered.
+    Fields that have a source are compared with the known values set by other stages.
 
     Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, both the verdict and
     the granular result are None. The item is then not judged, unless a pattern fails.
 
     If `verify()` raises an exception, the answer fails with a `field_verification_error` and has no granular result,
-    because that could contradict the verdict. If only `verify_granular()` raises an exception, the verdict remains.
+    because that could contradict the verdict. If only `verify_granular()` raises an exception, the verdict stays.
     """
 
     name = "VerifyTemplate"
@@ -64,7 +64,7 @@ class VerifyTemplate(Stage):
         return known_values_of(question)
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive that defines `before_run`, or a field with a source.
+        """Return whether the template may have a primitive with a check before runs, or a field with a source.
 
         Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
         class.
@@ -83,12 +83,14 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` of the templates' primitives, and return no needs.
+        """Call `before_run` and `check_files` of the templates' primitives, and return no needs.
 
-        Raises `ConfigError` if a primitive cannot work in this run, or a field's type does not fit its known value.
+        Raises `ConfigError` if a primitive cannot work in this run, its file is missing or does not fit the ground
+        truth, or a field's type does not fit its known value.
         Invalid and untrusted templates are ignored here, because their items end in an error.
         """
         from karenina_template.templates import TemplateError
+        from karenina_template.templates.primitives import files_of
 
         seen: set[str] = set()
         problems: list[str] = []
@@ -100,6 +102,11 @@ class VerifyTemplate(Stage):
             for name, rule in template.key.rules.items() if template is not None else ():
                 misfit = template.why_unfit(name) if template is not None else None
                 problems += [f"question {question.id}: {misfit}"] if misfit is not None else []
+                try:
+                    with files_of(config):
+                        rule.primitive.check_files(rule.truth)
+                except ValueError as error:
+                    problems.append(f"question {question.id}, field {name}: {error}")
                 kind = repr(rule.primitive)
                 if kind in seen:
                     continue
@@ -117,7 +124,7 @@ class VerifyTemplate(Stage):
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Verify the fields and search for the patterns. Slow templates run in a thread."""
+        """Verify the fields and search for the patterns. Templates with slow primitives run in a thread."""
         if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
@@ -125,6 +132,8 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
+        from karenina_template.templates.primitives import files_of
+
         bound = context.get_artifact(ANSWER_CLASS)
         answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
         text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -135,7 +144,8 @@ class VerifyTemplate(Stage):
             if left_out := read_turns(bound, answer, conversation):
                 context.set_result_field("left_out", left_out)
         patterns = answer.verify_regex(text)
-        self._verify_fields(context, answer, patterns)
+        with files_of(context.config):
+            self._verify_fields(context, answer, patterns)
         context.set_artifact(Keys.COMPOSITION_STRATEGY, bound.composition)
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
         context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
@@ -148,7 +158,7 @@ class VerifyTemplate(Stage):
         """Verify the fields and set their artifacts.
 
         If `verify()` raises an exception other than `InvalidAnswer`, a warning is logged and the fields fail.
-        Exceptions from `verify_granular()` are only recorded. Those from the class's own `field_results()` and
+        Exceptions from `verify_granular()` are only recorded. Exceptions from the class's own `field_results()` and
         `field_scores()` propagate.
         """
         from karenina_template.templates.comparison import Comparison
@@ -184,7 +194,7 @@ class VerifyTemplate(Stage):
 
 
 def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, results: Mapping[str, bool | None]) -> None:
-    """If a failed field looks like its ground truth, record which characters differ in the result field `why`."""
+    """Record in the result field `why` which characters differ if a failed field looks like its ground truth."""
     failed = [name for name, passed in results.items() if passed is False]
     if not failed:
         return
@@ -203,8 +213,11 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which every source with a primitive with `before_run` contains at least one."""
+    """Return words of which every source with a primitive with a check before runs contains at least one."""
     from karenina_template.templates import Primitive, known_primitives
 
-    primitives = known_primitives()
-    return (*(name for name in names if primitives[name].before_run is not Primitive.before_run), "before_run")
+    checked = {
+        name: primitive.before_run is not Primitive.before_run or primitive.check_files is not Primitive.check_files
+        for name, primitive in known_primitives().items()
+    }
+    return (*(name for name in names if checked[name]), "before_run", "check_files")

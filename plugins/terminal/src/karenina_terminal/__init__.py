@@ -1,1 +1,1 @@
-"""What commands share: the screen, options, shell completion, lazy commands, and text layout."""
+"""Parts that commands share: the screen, options, shell completion, lazy commands, and text layout."""

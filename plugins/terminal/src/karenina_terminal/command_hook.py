@@ -1,4 +1,4 @@
-"""The hook `karenina_commands` for plugins with lazy commands, and the plugins that are asked for it.
+"""The hook `karenina_commands` for plugins with lazy commands, and the plugins that implement it.
 
 Importing this module does not import typer.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def command_plugins() -> Plugins:
-    """Return the plugins that may add commands: those of the `use_plugins` block, or the installed ones.
+    """Return the plugins that may add commands: those of a `use_plugins` block, or else those installed.
 
-    Stages and adapters are not imported, to keep the command line fast.
+    To keep the command line fast, stages and adapters are not imported.
     """
     return active_plugins(("other",))
 
@@ -26,8 +26,8 @@ def command_plugins() -> Plugins:
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:
     """Implement the hook `karenina_commands` with lazy commands (see `add_lazy_command`).
 
-    `commands` maps the name of each command to its location, as `module:object`, and its summary. This is for internal
-    use. Other plugins implement the hook with `hookimpl` and call `add_lazy_command`.
+    `commands` maps each command's name to its location, in the form `module:object`, and its summary. This function is
+    for internal use. Other plugins implement the hook with `hookimpl` and call `add_lazy_command`.
     """
 
     @hookimpl

@@ -19,8 +19,8 @@ _PLAIN: Final = re.compile(r"[\w./@:=,+#~%-]+")
 def matching(values: Iterable[str], incomplete: str) -> list[str]:
     """Return the values that start with `incomplete`, without duplicates.
 
-    Values with unusual characters are left out, because the zsh script evaluates what it reads, so that a value in
-    someone else's file could run a command.
+    Values with unusual characters are omitted. The zsh script evaluates its input, so a value in someone else's file
+    could otherwise run a command.
     """
     return [
         fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
@@ -28,11 +28,11 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Complete the paths of folders and of files with one of the `endings`, in any case.
+    """Complete the paths of folders, and of files whose names end with one of `endings` in any case.
 
     If a folder is the only match, its contents are returned, so that the shell does not consider the completion
-    finished. If there is no match, the shell completes file names itself. Hidden files need the beginning of their
-    names in `incomplete`. Paths that `matching` leaves out are left out here too.
+    finished. If there is no match, the shell completes file names itself. Hidden files are only included if
+    `incomplete` contains the beginning of their names. Paths that `matching` would omit are omitted here too.
     """
     paths = _list(incomplete, endings)
     if len(paths) == 1 and paths[0].endswith(os.sep):
@@ -54,7 +54,7 @@ def journal_files(incomplete: str) -> list[str]:
 
 
 def result_files(incomplete: str) -> list[str]:
-    """Return the result files whose paths start with `incomplete`."""
+    """Complete the paths of result files."""
     return complete_files(incomplete, RESULTS)
 
 
@@ -64,9 +64,10 @@ def trusted_files(incomplete: str) -> list[str]:
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return matching files and folders, the latter with a slash. Empty if the folder cannot be read.
+    """Return the matching files and folders. Folders end with a slash.
 
-    Hidden ones need the beginning of their names in `incomplete`.
+    Hidden entries are only included if `incomplete` contains the beginning of their names. If the folder cannot be
+    read, returns an empty list.
     """
     folder, name = os.path.split(incomplete)
     try:

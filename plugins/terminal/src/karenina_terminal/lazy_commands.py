@@ -1,4 +1,4 @@
-"""Commands that are imported only when they are called. Until then, only their summaries are known."""
+"""Commands that are only imported when they are called. Until then, only their summaries are known."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LONGEST: Final = 1000
 
 
 class WholeSummaries(TyperGroup):
-    """A group of commands that lists whole summaries, wrapped instead of cut."""
+    """A command group whose help shows full summaries, wrapped instead of cut off."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of visible commands with their whole summaries."""
+        """Write the list of visible commands with their full summaries."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
             (name, command.get_short_help_str(limit=_LONGEST))
@@ -37,12 +37,12 @@ class WholeSummaries(TyperGroup):
 
 
 class StrictCommand(TyperCommand):
-    """A command that rejects repeated options. By default, the last value would win."""
+    """A command that rejects repeated options. Without this class, the last value would be used."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments. Raises `typer.BadParameter` if an option with a single value is repeated.
+        """Parse the arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated.
 
-        Flags and counted options may be repeated. Nothing is checked during shell completion.
+        Flags and counted options may be repeated. During shell completion, nothing is checked.
         """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
@@ -55,7 +55,7 @@ class StrictCommand(TyperCommand):
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
-    """Add a command to `app` that is listed with `summary` and imported from `target` when needed.
+    """Add a command to `app` that is listed with `summary` and only imported from `target` when needed.
 
     `target` has the form `module:object`. The object is one of:
     - a function;
@@ -63,8 +63,8 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
     - any other `typer.Typer`, which becomes a command group.
 
     It is imported when the command is called, when its help is printed, and when a shell completes its arguments.
-    `summary` should be the first line of the help. If the import fails, the command prints the reason and exits with 2.
-    Commands without a class of their own reject repeated options (see `StrictCommand`).
+    `summary` should be the first line of the help. If the import fails, the command prints the reason and exits with
+    code 2. Commands that do not use a class of their own reject repeated options (see `StrictCommand`).
     """
 
     @cache
@@ -72,7 +72,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
         return _load(app, name, target)
 
     class LazyCommand(TyperCommand):
-        """Stands for a command in the list, and imports it when it is called."""
+        """A placeholder in the list of commands. It imports the real command when it is called."""
 
         def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
             """Import the command and return its context."""
@@ -82,14 +82,14 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
 
 
 def _unloaded() -> None:
-    """Stand in for a function that is not imported yet. Raises `AssertionError` if called."""
+    """A placeholder for a function that has not been imported. Raises `AssertionError` if it is called."""
     raise AssertionError("a lazy command was called without its context")
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
     """Import `target` as a click command that rejects repeated options.
 
-    If this fails, the reason is printed and the program exits with 2.
+    If the import fails, the reason is printed and the program exits with code 2.
     """
     try:
         loaded = resolve_name(target)
@@ -112,7 +112,7 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 def _be_strict(loaded: object) -> None:
     """Make the commands and groups of a Typer application reject repeated options.
 
-    Commands with a class of their own are not changed, nor is an object that is not an application.
+    Commands that use a class of their own are not changed. Nothing happens if `loaded` is not an application.
     """
     if isinstance(loaded, typer.Typer):
         for command in loaded.registered_commands:
@@ -123,7 +123,7 @@ def _be_strict(loaded: object) -> None:
 
 
 def _explain_failure(name: str, target: str, error: Exception) -> str:
-    """Explain why a command cannot be imported, and what to do about its package."""
+    """Return the reason why a command cannot be imported, with advice about its package."""
     owners = packages_distributions().get(target.partition(":")[0].partition(".")[0], [])
     package = owners[0] if owners else "the package that provides the command"
     why = in_one_line(type_and_message(error))

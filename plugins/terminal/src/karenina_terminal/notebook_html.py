@@ -16,7 +16,7 @@ from karenina_toolkit.printable import clip, shorten
 MAX_CELL: Final = 300
 """The maximum number of characters in a table cell."""
 MAX_TEXT: Final = 2000
-"""The maximum number of characters in text outside tables."""
+"""The maximum number of characters in a text outside tables."""
 MAX_ROWS: Final = 20
 """The maximum number of rows in a table of results, questions or changes."""
 _MAX_GRID: Final = 100
@@ -40,16 +40,16 @@ def render_html(*parts: Part) -> str:
 
 
 def make_note(text: str) -> Element:
-    """Make a paragraph without line breaks. It is cut to `MAX_TEXT` characters."""
+    """Make a paragraph without line breaks. Its text is cut to `MAX_TEXT` characters."""
     element = Element("p")
     element.text = shorten(text, MAX_TEXT)
     return element
 
 
 def make_heading(text: str) -> Element:
-    """Make a bold paragraph, cut to `MAX_CELL` characters.
+    """Make a bold paragraph. Its text is cut to `MAX_CELL` characters.
 
-    An HTML heading would appear in the notebook's table of contents.
+    This is used instead of an HTML heading, which would appear in the notebook's table of contents.
     """
     element = Element("p")
     SubElement(element, "strong").text = shorten(text, MAX_CELL)
@@ -57,14 +57,17 @@ def make_heading(text: str) -> Element:
 
 
 def make_text(text: str) -> Element:
-    """Make text with its line breaks. It is cut to `MAX_TEXT` characters, with a note on how much is missing."""
+    """Make a block of text that keeps its line breaks.
+
+    The text is cut to `MAX_TEXT` characters, with a note about how much is missing.
+    """
     element = Element("div", _KEEP_LINES)
     element.text = "".join(clip(text, MAX_TEXT))
     return element
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
-    """Make a table with these headings and rows.
+    """Make a table with the given headings and rows.
 
     Headings and strings are put on one line and cut to `MAX_CELL` characters.
     """
@@ -81,9 +84,9 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Make a table of names and texts or elements, or return None if there are no rows.
+    """Make a table of names and their contents, which are texts or elements. Returns None if there are no rows.
 
-    Text keeps its line breaks and is cut to `MAX_TEXT` characters.
+    Texts keep their line breaks and are cut to `MAX_TEXT` characters.
     """
     table = Element("table")
     body = SubElement(table, "tbody")
@@ -125,21 +128,21 @@ def _block_html(block: Title | Facts | Grid) -> Part:
 
 @singledispatch
 def sections_of(_value: object) -> Iterable[Section]:
-    """Return the sections for a value. Register a function for each class that has some."""
+    """Return the sections that represent a value. Register an implementation for each class that has sections."""
     return ()
 
 
 class SectionsView:
-    """Base class for objects shown as sections. Register the class with `sections_of`."""
+    """A base class for objects that are shown as sections. Register the class with `sections_of`."""
 
     def __repr__(self) -> str:
-        """Return the sections as text (see `format_repr`), or Python's default without sections."""
+        """Return the sections as text (see `format_repr`). If there are none, return Python's default."""
         return format_repr(sections_of(self)) or super().__repr__()
 
     def __str__(self) -> str:
         return repr(self)
 
     def _repr_html_(self) -> str | None:
-        """Return the sections as HTML. Returns None without sections, so that notebooks show the text."""
+        """Return the sections as HTML. If there are none, return None so that notebooks show the text."""
         parts = sections_html(sections_of(self))
         return render_html(*parts) if parts else None

@@ -1,4 +1,4 @@
-"""Options shared by commands from several distributions."""
+"""Options that commands from several distributions share."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Parse `--columns` and add the other table options by name. Returns None without options.
+    """Parse `--columns`, and add the other table options by name. Returns None if no options are given.
 
-    `given` contains strings such as `question=COLUMN,answer=COLUMN`. `exact` is added as the string `true`. An option
-    replaces an entry of its name in `--columns`. Raises `typer.BadParameter` if a string has another form or a name
-    occurs twice.
+    `given` contains strings such as `question=COLUMN,answer=COLUMN`. `exact` is added as the string `true`. A table
+    option replaces the entry with the same name in `--columns`. Raises `typer.BadParameter` if a string is malformed or
+    if a name occurs twice.
     """
     columns: dict[str, str] = {}
     for words in given or ():
@@ -75,13 +75,13 @@ def parse_columns(
 
 
 def output_option(help: str, metavar: str | None = None) -> Any:
-    """Declare the option `--output` (`-o`) for a parameter with `Annotated`."""
+    """Return the option `--output` (`-o`), for use in `Annotated`."""
     return typer.Option("--output", "-o", metavar=metavar, help=help)
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options for reading a table, as one parameter of a command (see `with_option_groups`)."""
+    """The options for reading a table, as a single parameter of a command (see `with_option_groups`)."""
 
     columns: Columns = None
     rows: Rows = None
@@ -90,7 +90,7 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options as `columns` for `Benchmark.load`, or None if none is set.
+        """Return the options as the `columns` argument of `Benchmark.load`, or None if none are set.
 
         Raises `typer.BadParameter` if `--columns` is invalid.
         """
@@ -98,7 +98,7 @@ class TableOptions:
 
 
 class OptionGroup(Protocol):
-    """A group of options that is determined each time a command reads its arguments or prints its help."""
+    """A group of options that is computed each time a command parses its arguments or prints its help."""
 
     @classmethod
     def option_parameters(cls, taken: Set[str]) -> Iterable[inspect.Parameter]:
@@ -106,21 +106,21 @@ class OptionGroup(Protocol):
 
     @classmethod
     def from_options(cls, given: Mapping[str, Any]) -> Self:
-        """Return the group with the values of the options, keyed by the names of the parameters."""
+        """Return the group with the given option values. The keys are the names of the parameters."""
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command whose parameters include groups of options: dataclasses such as `TableOptions`, each field of
-    which becomes an option, or classes such as `OptionGroup`.
+    """Decorate a command that has groups of options among its parameters.
 
-    Typer sees the options instead of the parameter, and the command is called with an instance of the group. All
-    parameters are passed by keyword.
+    A group is a dataclass such as `TableOptions`, each of whose fields becomes an option, or a class such as
+    `OptionGroup`. Typer sees the options instead of the parameter, and the command is called with an instance of the
+    group. All parameters are passed by keyword.
     """
     return _GroupedCommand(command)
 
 
 class _GroupedCommand:
-    """A command with groups of options, as a callable whose signature contains the options of the groups."""
+    """A command with groups of options. Its signature contains the options of the groups."""
 
     def __init__(self, command: Callable[..., None]) -> None:
         update_wrapper(self, command)
@@ -139,7 +139,7 @@ class _GroupedCommand:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The signature that Typer reads, in which the options of a group replace its parameter."""
+        """The signature that Typer reads. The options of a group replace the group's parameter."""
         listed: list[inspect.Parameter] = []
         for own in self._own():
             parameters = self._listed(own.annotation) if _is_group(own.annotation) else [own]
@@ -147,15 +147,13 @@ class _GroupedCommand:
         return inspect.Signature(listed)
 
     def _kinds(self) -> dict[str, Any]:
-        """Return the types of the command's parameters, keyed by name."""
         return {own.name: own.annotation for own in self._own()}
 
     def _own(self) -> list[inspect.Parameter]:
-        """Return the command's own parameters, including groups."""
         return list(inspect.signature(self._command, eval_str=True).parameters.values())
 
     def _listed(self, group: Any) -> list[inspect.Parameter]:
-        """Return the parameters of a group of options."""
+        """Return the options of a group as parameters."""
         if not _is_dynamic(group):
             return list(inspect.signature(group, eval_str=True).parameters.values())
         kinds = self._kinds().values()
@@ -166,17 +164,17 @@ class _GroupedCommand:
 
 
 def _is_group(kind: Any) -> bool:
-    """Return whether the type of a parameter is a group of options."""
+    """Return whether a parameter's type is a group of options."""
     return isinstance(kind, type) and (is_dataclass(kind) or _is_dynamic(kind))
 
 
 def _is_dynamic(kind: Any) -> bool:
-    """Return whether the options of a group are determined when a command is called (see `OptionGroup`)."""
+    """Return whether a group's options are computed when a command is called (see `OptionGroup`)."""
     return hasattr(kind, "option_parameters")
 
 
 def _option_names(parameter: inspect.Parameter) -> list[str]:
-    """Return the names of the option of a parameter, or those that it has by default."""
+    """Return the option names of a parameter. If none are declared, return its default name."""
     marks = get_args(parameter.annotation)[1:]
     given = [name for mark in marks for name in (getattr(mark, "param_decls", None) or ())]
     usual = [f"--{parameter.name.replace('_', '-')}"]

@@ -1,4 +1,4 @@
-"""The output and exit codes of commands. Results go to standard output, all else to standard error."""
+"""The output and exit codes of commands. Results go to standard output, and everything else to standard error."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """One of `karenina`'s exit codes, with its `meaning`."""
+    """An exit code of `karenina`, with its `meaning`."""
 
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """Return a code with its meaning."""
+        """Create an exit code with a meaning."""
         status = int.__new__(cls, code)
         status._value_ = code
         status.meaning = meaning
@@ -53,7 +53,7 @@ class ExitCode(IntEnum):
 def exit_codes_help(*, resumable: bool = True) -> str:
     """Return the table of exit codes for the end of a command's help.
 
-    Use `resumable=False` for runs that cannot be continued with `karenina resume`.
+    Set `resumable` to False for runs that `karenina resume` cannot continue.
     """
     table = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
     if resumable:
@@ -65,32 +65,33 @@ def exit_codes_help(*, resumable: bool = True) -> str:
 _PIPE_WIDTH = 120
 _UNLIMITED = 1_000_000
 _HANGING = 4
-"""The minimum indentation of the other lines of a wrapped line."""
+"""The minimum indentation of the continuation lines of a wrapped line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The two consoles used by one invocation of the command."""
+    """The two consoles that one invocation of a command uses."""
 
     out: Console
     err: Console
 
     @classmethod
     def make(cls, *, no_color: bool = False) -> Screen:
-        """Create the consoles of this process. `no_color` also sets `NO_COLOR` for plugins."""
+        """Create the consoles of this process. `no_color` also sets the environment variable `NO_COLOR` for plugins."""
         if no_color:
             os.environ["NO_COLOR"] = "1"
         return cls(_console(stderr=False), _console(stderr=True))
 
     def json(self, value: Any) -> None:
-        """Print `value` as JSON. Raises `ValueError` for NaN or infinity."""
+        """Print `value` as JSON. Raises `ValueError` if it contains NaN or infinity."""
         sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object with the list `name`, one value per line as it is read, then `rest`.
+        """Print a JSON object that contains the list `name`, followed by the entries of `rest`.
 
-        `rest` must not be empty. Raises `ValueError` for NaN or infinity, when earlier values have been printed.
+        Each value of the list is printed on a line of its own as soon as it is read. `rest` must not be empty. If a
+        value contains NaN or infinity, raises `ValueError`; earlier values have been printed by then.
         """
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
@@ -100,15 +101,15 @@ class Screen:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Print a message to standard error. Control characters are made visible."""
+        """Print a message to standard error. Control characters are shown in visible form."""
         from rich.text import Text
 
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print an error to standard error and exit with `code` by raising `typer.Exit`.
+        """Print an error to standard error, and exit with `code` by raising `typer.Exit`.
 
-        Control characters are made visible.
+        Control characters are shown in visible form.
         """
         from rich.text import Text
 
@@ -117,10 +118,10 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Print a `KareninaError` in the block as an error, and exit with 2.
+        """If a `KareninaError` is raised in the `with` block, print it as an error and exit with code 2.
 
-        A file name that is too long is reported in the same way. Exits with 130 after Ctrl-C and with 141 on a broken
-        pipe. Other exceptions are not caught.
+        A file name that is too long is reported in the same way. The exit code is 130 after Ctrl-C, and 141 after a
+        broken pipe. Other exceptions propagate.
         """
         try:
             yield
@@ -141,13 +142,13 @@ class Screen:
 
 
 def get_screen(context: typer.Context) -> Screen:
-    """Return the screen of a command's invocation, or a new one if it has none."""
+    """Return the screen of a command's invocation. If it has none, return a new one."""
     screen = context.find_root().obj
     return screen if isinstance(screen, Screen) else Screen.make()
 
 
 def print_wrapped(console: Console, text: Text) -> None:
-    """Print text. On a terminal, lines are wrapped between words, with the rest indented."""
+    """Print text. On a terminal, lines are wrapped between words, and continuation lines are indented."""
     for line in text.split("\n") if console.is_terminal else ():
         depth = max(len(line.plain) - len(line.plain.lstrip()), _HANGING)
         first, *others = line.wrap(console, max(console.width - depth, LEAST_WIDTH)) or [line]
@@ -160,10 +161,10 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row. The columns in `texts` are wrapped, and the others are numbers.
+    """Print a table with a heading row. Columns in `texts` are wrapped, and all other columns contain numbers.
 
-    The table fits the terminal or the width in `COLUMNS`. In a file or a pipe, each row is one line. Control characters
-    are made visible.
+    The table fits the terminal, or the width in `COLUMNS`. In a file or a pipe, each row is a single line. Control
+    characters are shown in visible form.
     """
     from karenina_terminal.text_layout import format_table
 
@@ -174,18 +175,21 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
 @cache
 def _console_class() -> type[Console]:
-    """Return a subclass of rich's `Console` for pipes. It is defined here to import rich only when needed."""
+    """Return a subclass of rich's `Console` that supports pipes.
+
+    The class is defined in this function so that rich is only imported when needed.
+    """
     from rich.console import Console
 
     from karenina_terminal.styled_text import WholeText
 
     class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
-            """Raise `BrokenPipeError`. rich would exit with 1, which has another meaning here."""
+            """Raise `BrokenPipeError`. By default, rich would exit with code 1, which has another meaning here."""
             raise BrokenPipeError
 
         def print(self, *objects: Any, **options: Any) -> None:
-            """Print without rich's padding spaces, except on a terminal."""
+            """Print the objects. Except on a terminal, rich's padding spaces are removed."""
             if self.is_terminal:
                 super().print(*objects, **options)
                 return
@@ -204,7 +208,7 @@ def _console_class() -> type[Console]:
 def _console(*, stderr: bool) -> Console:
     """Create a console for standard output, or for standard error if `stderr` is set.
 
-    Outside a terminal, it is `_PIPE_WIDTH` wide unless `COLUMNS` is set.
+    If it is not a terminal and `COLUMNS` is not set, its width is `_PIPE_WIDTH`.
     """
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:

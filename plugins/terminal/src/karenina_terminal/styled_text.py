@@ -1,7 +1,7 @@
 """Styled text and tables in a grid of names and contents.
 
-The layout is that of rich's `Table` at a hundredth of the cost, because commands may print ten thousand items. rich
-measures the characters and provides the style codes.
+The layout is the same as that of rich's `Table` at a hundredth of the cost, because commands may print ten thousand
+items. rich measures the characters and provides the style codes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 Part = tuple[str, str]
-"""A string and its style: `bold`, `dim red`, or empty."""
+"""A string and its style, which is `bold`, `dim red` or similar. The style may be empty."""
 Line = Sequence[Part]
 
 _INDENT: Final = 2
 _GAP: Final = 2
 _TAB: Final = 8
 _NARROWEST: Final = 28
-"""The width below which lines are not narrowed."""
+"""The minimum width. Lines are never made narrower than this."""
 _WORD: Final = re.compile(r"\s*\S+\s*")
 
 
 class StyledText:
-    """Text in several styles. `style` is that of the spaces that pad its lines in a grid."""
+    """Text in several styles. `style` is the style of the spaces that pad its lines in a grid."""
 
     __slots__ = ("_parts", "_style", "_whole", "width")
 
@@ -44,7 +44,7 @@ class StyledText:
         """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, wrapped and padded to `width`."""
+        """Return the text's lines, wrapped and padded to `width`."""
         if not self._whole or self.width > width:
             return [_pad(line, width, self._style) for line in wrap_parts(self._parts, width)]
         *others, (text, style) = self._parts
@@ -54,7 +54,7 @@ class StyledText:
 
 
 class StyledTable:
-    """A table without borders and with a dim heading."""
+    """A table without borders and with dim headings."""
 
     __slots__ = ("_cells", "_widths", "width")
 
@@ -65,7 +65,7 @@ class StyledTable:
         """The width that the table needs if no text is wrapped."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the lines, padded to the width. If there is no room, the widest columns are wrapped."""
+        """Return the table's lines, padded to `width`. If the table is too wide, its widest columns are wrapped."""
         widths = _narrow(self._widths, width)
         rest = width - sum(widths)
         lines: list[Line] = []
@@ -84,14 +84,15 @@ class StyledTable:
 
 
 Content = Sequence[StyledText | StyledTable]
-"""Text and tables below each other, next to a name."""
+"""The content next to a name: texts and tables, one below the other."""
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of an indented grid with bold names and their contents.
+    """Yield the lines of an indented grid with names in bold, next to their contents.
 
-    Lines are `width` wide, but at least 28 columns. Names are never wrapped. Contents with an empty name continue the
-    previous ones, and a name without contents has no line. Raises `ValueError` if there are no rows or no contents.
+    Lines have the given width, but at least 28 columns. Names are never wrapped. If a name is empty, its contents
+    continue those of the previous name. A name without contents has no line. Raises `ValueError` if there are no rows
+    or no contents.
     """
     width = max(width, _NARROWEST) - _INDENT
     first = max([len(name) for name, _ in rows])
@@ -108,7 +109,7 @@ def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Li
 
 
 def _narrow(widths: list[int], room: int) -> list[int]:
-    """Narrow the widest columns to equal widths until all columns fit into `room`."""
+    """Reduce the widest columns to equal widths until all columns fit into `room`."""
     widths = [min(width, room) for width in widths]
     while (excess := sum(widths) - room) > 0:
         widest = max(widths)
@@ -126,7 +127,7 @@ def _narrow(widths: list[int], room: int) -> list[int]:
 
 
 def wrap_parts(parts: Line, width: int) -> list[Line]:
-    """Wrap styled text at white space. Long words are broken, and tabs become spaces."""
+    """Wrap styled text at white space. Words that are too long are broken, and tabs become spaces."""
     plain = "".join(text for text, _ in parts)
     if "\n" not in plain and "\t" not in plain and cell_len(plain) <= width:
         return [parts]
@@ -148,7 +149,7 @@ def wrap_parts(parts: Line, width: int) -> list[Line]:
 
 
 def _split_lines(parts: Line) -> list[Line]:
-    """Return the parts of each line of styled text."""
+    """Return the lines of styled text as lists of parts."""
     lines: list[list[Part]] = [[]]
     for text, style in parts:
         first, *others = text.split("\n")
@@ -158,7 +159,7 @@ def _split_lines(parts: Line) -> list[Line]:
 
 
 def _expand_tabs(parts: Line) -> Line:
-    """Return the parts of a line with tabs replaced by spaces."""
+    """Replace the tabs in a line with spaces."""
     position = 0
     expanded = []
     for text, style in parts:
@@ -174,7 +175,7 @@ def _expand_tabs(parts: Line) -> Line:
 
 
 def _find_breaks(line: str, width: int) -> Iterator[int]:
-    """Yield where to break a line so that it fits a width, apart from white space at the end."""
+    """Yield the positions at which to break a line so that it fits `width`. White space at the end does not count."""
     if cell_len(line) <= width:
         return
     used, start = 0, 0
@@ -197,7 +198,7 @@ def _find_breaks(line: str, width: int) -> Iterator[int]:
 
 
 def _slice(parts: Line, start: int, end: int) -> Line:
-    """Return the parts of styled text from one position to another."""
+    """Return the parts of styled text from position `start` to `end`."""
     cut = []
     for text, style in parts:
         if end > 0 and start < len(text):
@@ -207,7 +208,7 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Cut a line to a width. Half of a wide character becomes a space.
+    """Cut a line to `width`. If this cuts a wide character in half, a space takes its place.
 
     `plain` is the line without styles.
     """
@@ -219,7 +220,7 @@ def _crop(parts: Line, plain: str, width: int) -> Line:
 
 
 def _pad(line: Line, width: int, style: str) -> Line:
-    """Pad a line with styled spaces."""
+    """Pad a line to `width` with spaces in the given style."""
     missing = width - sum(cell_len(text) for text, _ in line)
     if missing <= 0:
         return line
@@ -239,14 +240,14 @@ class WholeText:
 
 
 class LineWriter:
-    """Writes lines to a console, with style codes on a terminal."""
+    """Writes lines to a console. On a terminal, they include style codes."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._codes: dict[str, tuple[str, str]] = {"": ("", "")}
 
     def write(self, lines: Iterable[Line]) -> None:
-        """Write the lines."""
+        """Write the given lines."""
         if self._console.is_terminal:
             texts = ["".join([self._paint(part) for part in line if part[0]]) for line in lines]
         else:

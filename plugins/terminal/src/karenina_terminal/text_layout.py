@@ -1,4 +1,4 @@
-"""Lay out text for terminals, files and the Python prompt, without trailing spaces.
+"""Laying out text for terminals, files and the Python prompt, without trailing spaces.
 
 Titles, facts and tables are blocks. `karenina_terminal.notebook_html` converts them to HTML.
 """
@@ -17,9 +17,9 @@ LEAST_WIDTH: Final = 40
 _WIDEST: Final = 120
 _GAP: Final = 2
 _LEAST_COLUMN: Final = 12
-"""The width below which a text column is not narrowed."""
+"""The minimum width of a text column when columns are narrowed."""
 _WHOLE_WORDS: Final = 24
-"""The longest words that are kept whole when columns are narrowed."""
+"""The length of the longest words that are kept whole when columns are narrowed."""
 _MOST_LINES: Final = 100
 _MOST_OF_A_TITLE: Final = 200
 _MOST_OF_A_FACT: Final = 2000
@@ -36,7 +36,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their texts. A text with an empty name continues the previous one."""
+    """Names and their texts. A text with an empty name continues the previous text."""
 
     rows: Sequence[tuple[str, str]]
     indent: int = 0
@@ -44,10 +44,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table. Its first row and column contain the headings.
+    """A table. Its first row and its first column contain headings.
 
-    `texts` contains the indices of text columns, which are left-aligned and wrapped if there is no room. The others
-    contain numbers.
+    `texts` contains the indices of text columns. They are left-aligned, and wrapped if there is not enough room. All
+    other columns contain numbers.
     """
 
     rows: Sequence[Sequence[str]]
@@ -56,11 +56,11 @@ class Grid:
 
 Block = Title | Facts | Grid
 Section = Sequence[Block]
-"""Blocks that belong together. There are empty lines between sections."""
+"""Blocks that belong together. Sections are separated by empty lines."""
 
 
 def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
-    """Yield the lines of the sections, with empty lines between them. The minimum `width` is 40."""
+    """Yield the lines of the sections, separated by empty lines. The minimum `width` is 40."""
     for number, section in enumerate(sections):
         if number:
             yield ""
@@ -80,9 +80,9 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 
 
 def format_repr(sections: Iterable[Section]) -> str:
-    """Format sections for the Python prompt, as wide as the terminal. Empty without sections.
+    """Format sections for the Python prompt, as wide as the terminal. Without sections, the text is empty.
 
-    The text has at most 120 columns and 100 lines, and ends with `...` if lines are left out. Long strings are cut.
+    The text has at most 120 columns and 100 lines. If lines are omitted, it ends with `...`. Long strings are cut.
     """
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = list(islice(format_sections(_bounded(sections), width), _MOST_LINES + 1))
@@ -90,13 +90,13 @@ def format_repr(sections: Iterable[Section]) -> str:
 
 
 def _bounded(sections: Iterable[Section]) -> Iterator[Section]:
-    """Cut long strings and tables in sections, so that laying them out takes little time."""
+    """Shorten long strings and tables in the sections, so that laying them out takes little time."""
     for section in sections:
         yield [_bounded_block(block) for block in section]
 
 
 def _bounded_block(block: Block) -> Block:
-    """Cut long strings in a block, and tables to `_MOST_LINES` rows."""
+    """Shorten long strings in a block, and cut tables to `_MOST_LINES` rows."""
     if isinstance(block, Facts):
         return Facts([(name, shorten(text, _MOST_OF_A_FACT)) for name, text in block.rows], block.indent)
     if isinstance(block, Grid):
@@ -105,7 +105,7 @@ def _bounded_block(block: Block) -> Block:
 
 
 def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of names and their texts. Long texts are wrapped and aligned next to the name.
+    """Yield lines with names and their texts. Long texts are wrapped and stay aligned next to the name.
 
     The minimum `width` is 40.
     """
@@ -118,11 +118,11 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
-    """Yield the lines of a table. The columns in `texts` are left-aligned, the others right-aligned.
+    """Yield the lines of a table. Columns in `texts` are left-aligned, and all other columns are right-aligned.
 
-    If there is no room (`width` is at least 40), text columns are wrapped, but number columns are not. If that is not
-    enough, the table is split into parts, which repeat the text columns before the first number column, or at least the
-    first column.
+    If there is not enough room, text columns are wrapped, but number columns are not. If that does not suffice, the
+    table is split into parts. Each part repeats the text columns before the first number column, or at least the first
+    column. The minimum `width` is 40.
     """
     if not rows:
         return
@@ -152,9 +152,9 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Wrap text to `width` terminal columns. There is at least one line.
+    """Wrap text to `width` terminal columns. Returns at least one line.
 
-    Line breaks are kept, other white space becomes single spaces, and long words are broken.
+    Line breaks are kept, other white space becomes single spaces, and words that are too long are broken.
     """
     lines = [""]
     for paragraph in text.split("\n"):
@@ -170,7 +170,7 @@ def wrap_text(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """Yield the pieces of a word that fit the width. An empty word has one piece."""
+    """Yield pieces of a word that fit into `width`. An empty word yields one piece."""
     piece = ""
     for ch in word:
         if piece and cell_width(piece + ch) > width:
@@ -181,25 +181,25 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def _widest_line(text: str) -> int:
-    """Return the width of the widest line of text, in terminal columns."""
+    """Return the width of a text's widest line, in terminal columns."""
     return max(map(cell_width, text.split("\n")))
 
 
 def _longest_word(texts: Iterable[str]) -> int:
-    """Return the width of the longest word in the strings, or 0 if there are no words."""
+    """Return the width of the longest word in the texts, or 0 if there are no words."""
     return max((cell_width(word) for text in texts for word in text.split()), default=0)
 
 
 def _total(widths: Sequence[int]) -> int:
-    """Return the width of a table with these columns and the gaps between them."""
+    """Return the width of a table with the given column widths, including the gaps between columns."""
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return column widths that fit `room`, between `least` and `sizes`.
+    """Return column widths between `least` and `sizes` that fit into `room`.
 
-    Narrow columns get their full size, and the others share the rest equally. If there is no room for `least`, that is
-    returned.
+    Narrow columns get their full size, and the other columns share the rest equally. If there is not enough room for
+    `least`, it is returned unchanged.
     """
     widths = list(least)
     while _total(widths) < room and widths != list(sizes):
@@ -209,7 +209,7 @@ def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[i
 
 
 def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
-    """Yield the lines of a row. A cell is a string, the width of its column, and True if it is wrapped."""
+    """Yield the lines of a row. Each cell is a string, its column's width, and whether it is wrapped."""
     wrapped = [wrap_text(text, width) if is_text else [text] for text, width, is_text in cells]
     for number in range(max(map(len, wrapped))):
         parts = []
@@ -220,5 +220,5 @@ def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
 
 
 def _left(text: str, width: int) -> str:
-    """Pad a string on the right to a width in terminal columns."""
+    """Pad a string on the right to `width` terminal columns."""
     return text + " " * (width - cell_width(text))

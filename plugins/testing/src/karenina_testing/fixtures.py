@@ -1,4 +1,4 @@
-"""Fixtures for adapter tests. Import those that you use in your `conftest.py`:
+"""Fixtures for adapter tests. Import those that you need in your `conftest.py`:
 
 `from karenina_testing.fixtures import anyio_backend as anyio_backend, open_port as open_port`
 """
@@ -21,7 +21,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Yield a function that takes a port, to be closed after the test, and returns it."""
+    """Yield a function that takes and returns a port, and closes it after the test."""
     opened: list[Callable[[], Awaitable[None]]] = []
 
     def keep(port: Any) -> Any:

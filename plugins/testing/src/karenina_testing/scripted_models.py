@@ -1,4 +1,4 @@
-"""An adapter whose models reply with what your functions return, offline. Requests are recorded."""
+"""An offline adapter whose models reply with what your functions return. Requests are recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USAGE: Final = Usage(input_tokens=10, output_tokens=5, calls=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of a model: port, messages, schema and item, and the `options` of an agent."""
+    """A model call: port, messages, schema, item and, for an agent, `options`."""
 
     port: str
     messages: tuple[Message, ...]
@@ -36,7 +36,7 @@ class Request:
 
     @property
     def text(self) -> str:
-        """All that the model could see: the messages, and the schema as JSON."""
+        """Everything that the model could see: the messages, and the schema as JSON."""
         seen = [message.content for message in self.messages]
         if self.schema is not None:
             seen.append(json.dumps(self.schema, ensure_ascii=False))
@@ -45,13 +45,13 @@ class Request:
 
 @dataclass(eq=False)
 class ScriptedModels:
-    """A plugin with models of the interface `scripted`.
+    """A plugin with models for the interface `scripted`.
 
-    Register it with `plugins.register(ScriptedModels(...))`. `say` replies for the LLM port, `fill` for the parser
-    port, and `act` for the agent port, where it returns the messages of the trace. Functions may raise `PortError`, or
-    return a reply object to set the usage or finish reason. By default, a call uses 10 input and 5 output tokens. With
-    `wants_tools`, the tools of a model's MCP servers are started and passed to the agent port in the request's options.
-    `requests` contains every call, in order.
+    Register it with `plugins.register(ScriptedModels(...))`. `say` replies for the LLM port and `fill` for the parser
+    port. `act` replies for the agent port and returns the messages of the trace. The functions may raise `PortError`,
+    or return a reply object to set the usage or finish reason. By default, a call uses 10 input and 5 output tokens.
+    With `wants_tools`, the tools of a model's MCP servers are started and passed to the agent port in the request's
+    options. `requests` contains every call, in order.
     """
 
     say: Say = lambda _messages, _info: "an answer"
@@ -64,7 +64,7 @@ class ScriptedModels:
 
     @hookimpl
     def karenina_adapters(self) -> Sequence[AdapterSpec]:
-        """Return the scripted interface."""
+        """Return an adapter for the scripted interface."""
         return [
             AdapterSpec(
                 interface=self.interface,
@@ -80,12 +80,12 @@ class ScriptedModels:
         ]
 
     def model(self, id: str = "scripted", **fields: Any) -> ModelConfig:
-        """Return a model with this interface. `fields` are further fields; `model_name` defaults to `id`."""
+        """Return a model with the scripted interface. `fields` are additional fields; `model_name` defaults to `id`."""
         return ModelConfig(id=id, interface=self.interface, model_name=fields.pop("model_name", id), **fields)
 
 
 class _Port:
-    """A port of any kind. It records requests, and replies with what the functions return."""
+    """A port of any kind that records requests and replies with the return values of the functions."""
 
     def __init__(self, models: ScriptedModels) -> None:
         self._models = models
@@ -94,7 +94,7 @@ class _Port:
         """Do nothing; there is nothing to close."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Record the request and return the reply from `say`."""
+        """Record the request, and return the reply from `say`."""
         self._models.requests.append(Request("llm", tuple(messages), None, info))
         reply = self._models.say(messages, info)
         return reply if isinstance(reply, LLMReply) else LLMReply(reply, USAGE)
@@ -102,7 +102,7 @@ class _Port:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Record the request, and return what `fill` replies. Mappings become JSON."""
+        """Record the request, and return the reply from `fill`. Mappings become JSON."""
         self._models.requests.append(Request("parser", tuple(messages), schema, info))
         filled = self._models.fill(messages, schema, info)
         if isinstance(filled, ParserReply):
@@ -110,7 +110,7 @@ class _Port:
         return ParserReply(filled if isinstance(filled, str) else json.dumps(filled), "json_schema", USAGE)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Record the request and return the trace from `act`."""
+        """Record the request, and return the trace from `act`."""
         self._models.requests.append(Request("agent", tuple(messages), None, info, options))
         done = self._models.act(messages, info)
         return done if isinstance(done, AgentReply) else AgentReply(tuple(done), USAGE)

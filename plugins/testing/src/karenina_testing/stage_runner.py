@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class StagePorts:
-    """The ports for one stage. Calls are not retried, and no MCP servers are started."""
+    """The ports for a single stage. Calls are not retried, and no MCP servers are started."""
 
     plugins: Plugins
     request_timeout: float
@@ -50,7 +50,7 @@ class StagePorts:
         return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Check if this answer comes from the agent port."""
+        """Return whether the model's answer comes from the agent port."""
         spec = self._spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -61,11 +61,11 @@ class StagePorts:
         return self._spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return what plugins add to the prompt for `task`."""
+        """Return the instructions that plugins add to the prompt for `task`."""
         return prompt_instructions(self.plugins, task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return what `ask` returns, without recording it. Raises `PortError` if it fails or takes too long."""
+        """Return the result of `ask` without recording it. Raises `PortError` if it fails or takes too long."""
         return await call_service(ask, self.request_timeout)
 
     def enter_workspace(self, workspace: Path) -> None:
@@ -81,11 +81,11 @@ class StagePorts:
         self._opened.clear()
 
     def _spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the declaration of a model's adapter. Raises `PluginError` if it is not installed."""
+        """Return the declaration of the model's adapter. Raises `PluginError` if the adapter is not installed."""
         return find_adapter(self.plugins, model.interface).spec
 
     def _port(self, kind: str, model: ModelConfig) -> Any:
-        """Return a model's port, which is created once. Raises `LookupError` if the adapter has none."""
+        """Return the model's port, creating it on first use. Raises `LookupError` if the adapter has no such port."""
         key = (kind, id(model))
         if key not in self._opened:
             make = getattr(self._spec(model), kind)
@@ -100,12 +100,12 @@ T = TypeVar("T")
 
 @dataclass
 class _FilesInMemory:
-    """File storage that keeps the contents in memory."""
+    """A file storage that keeps contents in memory."""
 
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, given as bytes or as a path, which must be inside `below` if that is set."""
+        """Store a file, given as bytes or as a path. If `below` is set, the path must be inside it."""
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()
@@ -114,16 +114,16 @@ class _FilesInMemory:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """What came of a stage that ran alone. Await `end` to run its clean-up (`context.at_end`)."""
+    """The outcome of a stage that ran alone. Await `end` to run its clean-up (`context.at_end`)."""
 
     state: State
     record: StageRecord
     pipeline: Pipeline
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The contents of the files that the stage stored with the item, by name."""
+    """The contents of the files that the stage stored with the item, by file name."""
 
     async def end(self) -> None:
-        """Run what the stage registered for the end of the item or the answer."""
+        """Run the functions that the stage registered for the end of the item or the answer."""
         await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:
@@ -142,7 +142,7 @@ class StageRun:
         return self.state.error
 
     def field(self, name: str) -> Any:
-        """Return the value of a result field that the stage set, or None if it did not."""
+        """Return the value of a result field, or None if the stage did not set it."""
         for values in self.state.fields.values():
             if name in values:
                 return values[name]
@@ -161,11 +161,11 @@ async def run_stage(
     slot: Slot | None = None,
     **settings: Any,
 ) -> StageRun:
-    """Run `stage` alone, as a pipeline would. `artifacts` stand in for those of earlier stages.
+    """Run `stage` alone, as a pipeline would. `artifacts` replace those of earlier stages.
 
     The stage is offered for `slot`, or else for its class's `for_slot`, or else as an extra stage. Model calls go to
     `models`. `answering` contains fields of the answering model. `settings` are settings of the stage or the core, by
-    their names in the configuration. `plugins` are further plugins that the stage uses through the context, such as
+    their names in the configuration. `plugins` are additional plugins that the stage uses through the context, such as
     trait evaluators and prompt instructions.
 
     If the stage raises an exception, it becomes the `error` of the run. Await the run's `end` for the clean-up.
@@ -206,7 +206,7 @@ def configure(
     settings: Mapping[str, Any] | None = None,
     slot: Slot | None = None,
 ) -> tuple[Plugins, VerificationConfig]:
-    """Return the plugins and configuration for `run_stage`, which has the same arguments."""
+    """Return the plugins and configuration for `run_stage`, which takes the same arguments."""
     room = Plugins()
     for plugin in (models, _Offer(stage, slot), *plugins):
         room.register(plugin)

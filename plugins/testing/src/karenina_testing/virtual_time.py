@@ -1,4 +1,4 @@
-"""A clock that advances only when everything waits for it, so that tests neither wait nor depend on load."""
+"""A clock that only advances when everything is waiting, so that tests neither wait nor depend on machine load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 _GRACE: Final = 0.02
-"""The real seconds to wait for I/O before the clock advances."""
+"""The number of real seconds to wait for I/O before the clock advances."""
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
@@ -37,12 +37,12 @@ def run_in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """A selector that advances the clock by the timeout at once if there is no I/O."""
+    """A selector that advances the clock by the timeout if there is no I/O."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return the events that are ready. If there are none, the clock advances by `timeout`."""
+        """Return the ready events. If there are none, advance the clock by `timeout`."""
         ready = super().select(timeout and min(timeout, _GRACE))
         if timeout and not ready:
             self.now += timeout

@@ -1,1 +1,1 @@
-"""Code shared by plugins and adapters, such as structured output, the tool loop, HTTP and traces."""
+"""Code shared by plugins and adapters, such as structured output, the tool loop, HTTP clients and traces."""

@@ -1,4 +1,4 @@
-"""The settings of an adapter in the configuration of a model."""
+"""The adapter settings in a model's configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ E = TypeVar("E", bound=BaseModel)
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
     """Return `model.extra` as an instance of `kind`, the adapter's settings model.
 
-    Raises `AdapterConfigError` if it is invalid, without showing values, which may be secret.
+    Raises `AdapterConfigError` if the settings are invalid. The message shows no values, because they may be secret.
     """
     try:
         return kind.model_validate(model.extra)

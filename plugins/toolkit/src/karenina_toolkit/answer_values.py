@@ -1,4 +1,4 @@
-"""The known values of an answer, which every stage that produces answers offers: its length, cost, steps and tools."""
+"""The known values of an answer: its length, cost, steps and tools. Every stage that produces answers offers them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER_VALUES: Final[Mapping[str, object]] = {
     "trace.failed_tools": list[str],
     "trace.arguments.*": list,
 }
-"""The names and types of the values, for `Stage.offers`."""
+"""The names and types of the values, for use in `Stage.offers`."""
 
 _PICODOLLARS: Final = 10**12
 _ARGUMENTS: Final = "trace.arguments."
@@ -37,10 +37,10 @@ _NOT_IN_RESULTS: Final = "the stored result does not contain it"
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """What is known about an answer.
+    """Facts about an answer.
 
-    `text` is None if the conversation does not end in an answer. `trace` is empty for an answer that is not a
-    conversation. If `output_tokens`, `seconds` or `cost` (in dollars) are strings, they are not known for this reason.
+    `text` is None if the conversation does not end in an answer. `trace` is empty if the answer is not a conversation.
+    `output_tokens`, `seconds` and `cost` (in dollars) are numbers. If one is not known, it is a string with the reason.
     """
 
     text: str | None
@@ -50,7 +50,7 @@ class AnswerFacts:
     cost: float | str
 
     def value(self, name: str) -> KnownValue | None:
-        """Return the value called `name`, or None if it is none of `ANSWER_VALUES`."""
+        """Return the value with the given name, or None if `ANSWER_VALUES` does not contain it."""
         if name.startswith(_ARGUMENTS):
             return KnownValue(value=find_arguments(self.trace, name.removeprefix(_ARGUMENTS)))
         match name:
@@ -80,11 +80,11 @@ class AnswerFacts:
 
 
 def offer_answer_values(context: VerificationContext, usage: Usage, notes: CallNotes | None) -> None:
-    """Offer those values of the answer that the question's template compares.
+    """Offer the values of the answer that the question's template compares.
 
-    The calling stage must have set RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE, must declare ANSWER_CLASS as
-    optional, and must have `ANSWER_VALUES` among its `offers`. `usage` and `notes` are those of the calls that produced
-    the answer.
+    The calling stage must have set RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE. It must declare ANSWER_CLASS
+    as optional, and include `ANSWER_VALUES` in its `offers`. `usage` and `notes` describe the calls that produced the
+    answer.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
     if bound is None or not bound.sources:
@@ -106,7 +106,10 @@ def offer_answer_values(context: VerificationContext, usage: Usage, notes: CallN
 
 
 def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[str, KnownValue]:
-    """Return the known values called `names`: those that the result contains, and those that follow from its answer."""
+    """Return the known values with the given names.
+
+    They are taken from the result if it contains them, and otherwise computed from its answer.
+    """
     template = result.template
     trace = [Message.from_dict(message) for message in template.trace_messages]
     generated = (template.usage_metadata or {}).get("answer_generation", {})
@@ -123,20 +126,21 @@ def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[s
 
 
 def _value_or_reason(value: float | str) -> KnownValue:
-    """Return a number as a known value, or the reason why it is not known."""
+    """Return a known value that contains the number or, if `value` is a string, the reason why it is not known."""
     return KnownValue(why=value) if isinstance(value, str) else KnownValue(value=value)
 
 
 def _seconds(notes: CallNotes | None) -> float | str:
-    """Return the seconds that the successful requests took, without waiting, or why they are not known."""
+    """Return the duration of the successful requests in seconds, without waiting, or the reason why it is not known."""
     if notes is None or not notes.answered:
         return "the journal does not state how long the answer took, because an older version wrote it"
     return round(notes.answered, SECONDS_DIGITS)
 
 
 def _cost(id: str, notes: CallNotes | None) -> float | str:
-    """Return the cost of the answer's calls in dollars, at the prices of the run that made them, or why it is not
-    known.
+    """Return the cost of the answer's calls in dollars, or the reason why it is not known.
+
+    The cost is based on the prices in the run that made the calls.
     """
     if notes is None or notes.cost is None:
         return (
@@ -148,7 +152,6 @@ def _cost(id: str, notes: CallNotes | None) -> float | str:
 
 
 def _calls(trace: Sequence[Message]) -> list[ToolCall]:
-    """Return all tool calls in a trace, in order."""
     return [call for message in trace for call in message.tool_calls]
 
 
@@ -159,11 +162,11 @@ def plain_tool_name(name: str) -> str:
 
 
 def find_arguments(trace: Sequence[Message], path: str) -> list[Any]:
-    """Return the value at `NAME.PATH` in the arguments of each call of the tool `NAME`, in order.
+    """Return a value from the arguments of every call of a tool, in order. `path` is `NAME.PATH`.
 
-    PATH consists of keys and of positions in lists, separated by dots. Without PATH, the values are all arguments of
-    each call. A call without a value at PATH has None. `NAME` is the tool's name with or without `mcp__SERVER__`, and
-    may contain dots.
+    `NAME` is the tool's name, with or without `mcp__SERVER__`. It may contain dots. `PATH` consists of keys and list
+    indexes, separated by dots. If a call has no value there, its entry is None. Without `PATH`, each entry contains all
+    arguments of the call.
     """
     values = []
     for call in _calls(trace):
@@ -177,7 +180,7 @@ def find_arguments(trace: Sequence[Message], path: str) -> list[Any]:
 
 
 def _at(value: Any, step: str) -> Any:
-    """Return the entry of a dictionary or list at `step`, or None if it has no such entry."""
+    """Return the entry of a dictionary or list at `step`, or None if there is no such entry."""
     if isinstance(value, Mapping):
         return value.get(step)
     if isinstance(value, list | tuple) and step.isascii() and step.isdecimal():

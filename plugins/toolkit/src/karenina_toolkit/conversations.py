@@ -1,8 +1,9 @@
-"""Conversations of several turns, as stages pass them on: `CONVERSATION`, and which turn a field or trait reads."""
+"""Multi-turn conversations as exchanged by stages: `CONVERSATION`, and the choice of turns for a field or trait."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -15,19 +16,25 @@ from karenina_toolkit.fences import fence
 OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""
 
+_NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
+"""The number in a heading of a trace. Lines of content begin with a mark."""
+
 EndReason = Literal["script", "goal", "gave_up", "end", "limit"]
-"""Why a conversation ended: the script was over, the user reached the goal or gave up, an `end` held, or it became too
-long (`max_turns`)."""
+"""The reason why a conversation ended.
+
+Either the script was over, the user reached the goal or gave up, an `end` condition was met, or the conversation became
+too long (`max_turns`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """A message of the user and the model's reply.
+    """A user message and the model's reply.
 
-    `number` counts all messages of a script, left out or not, from 1 (the question); `id` is a name for it. `said` is
-    the message, or None for a turn that did not take place: because of a `when` or `end` (`left_out`), or because the
-    conversation broke off. `trace` contains the messages of the model and its tools, and `final` the text of the last
-    of them, if it is an answer.
+    `number` counts all messages of a script, including skipped ones, starting with 1 for the question. `id` is a name
+    for the turn. `said` is the user's message. It is None if the turn did not take place because of a `when` or `end`
+    condition (`left_out`) or because the conversation broke off. `trace` contains the messages of the model and its
+    tools. `final` is the text of the last of them, or None if that is not an answer.
     """
 
     number: int
@@ -39,17 +46,17 @@ class ConversationTurn:
 
     @property
     def text(self) -> str:
-        """The text of the assistant in this turn, without tool calls and results."""
+        """The assistant's text in this turn, without tool calls and results."""
         said = [message.content for message in self.trace if message.role == "assistant" and message.content]
         return "\n\n".join(said)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnChoice:
-    """Which turn a field or trait reads: a number, an id, "last" or "all".
+    """The turn that a field or trait reads, given as a number, an id, "last" or "all".
 
-    With `only`, a judge does not see the turns before it. `missing_is_wrong` states how a turn that did not take place
-    counts.
+    With `only`, a judge does not see the turns before it. `missing_is_wrong` determines whether a turn that did not
+    take place counts as wrong.
     """
 
     turn: int | str = "last"
@@ -58,14 +65,20 @@ class TurnChoice:
 
     @classmethod
     def read(cls, options: Mapping[str, Any], default: str = "last") -> TurnChoice:
-        """Return the choice in the options of a field or trait (`turn` and `missing_turn`)."""
+        """Return the choice in the options of a field or trait (`turn` and `missing_turn`).
+
+        An invalid value, which the check of plugins' fields reports, is read as the default.
+        """
         turn = options.get("turn")
         only = turn.get("only") if isinstance(turn, Mapping) else None
-        return cls(only or turn or default, only is not None, options.get("missing_turn") == "wrong")
+        chosen = turn if only is None else only
+        if not isinstance(chosen, int | str) or isinstance(chosen, bool):
+            chosen = default
+        return cls(chosen, only is not None, options.get("missing_turn") == "wrong")
 
     @property
     def is_default(self) -> bool:
-        """Whether the choice is the last turn, together with the turns before it."""
+        """Whether the choice is the default: the last turn, together with the turns before it."""
         return self.turn == "last" and not self.only
 
     def __str__(self) -> str:
@@ -74,10 +87,10 @@ class TurnChoice:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """What a judge or program reads of a conversation.
+    """The part of a conversation that a judge or program reads.
 
-    `question` is the user's message, with the turns before it as context; `response` is the assistant's text. `trace`
-    contains the messages of an agent, or none for a plain answer, and `final` is the text of the answer.
+    `question` is the user's message, with the turns before it as context. `response` is the assistant's text. `trace`
+    contains an agent's messages, and is empty for a plain answer. `final` is the text of the answer.
     """
 
     question: str
@@ -88,7 +101,7 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The turns of a conversation in order, with those that did not take place, and why it `ended`."""
+    """The turns of a conversation, including those that did not take place. `ended` is the reason for its end."""
 
     turns: tuple[ConversationTurn, ...]
     ended: EndReason = "script"
@@ -99,32 +112,32 @@ class Conversation:
         return tuple(turn for turn in self.turns if turn.said is not None)
 
     def find(self, turn: int | str) -> ConversationTurn | None:
-        """Return the turn with a number or id, or the last that took place for "last", or None if there is none."""
+        """Return the turn with the given number or id, or None. For "last", return the last turn that took place."""
         if turn == "last":
             return self.taken[-1]
         return next((one for one in self.turns if turn in (one.number, one.id)), None)
 
     def text_of(self, choice: TurnChoice) -> str | None:
-        """Return the assistant's text in the chosen turn, or in all turns, or None if the turn did not take place."""
+        """Return the assistant's text in the chosen turn or in all turns, or None if the turn did not take place."""
         if choice.turn == "all":
             return "\n\n".join(filter(None, (turn.text for turn in self.taken)))
         turn = self.find(choice.turn)
         return None if turn is None or turn.said is None else turn.text
 
     def why_not(self, choice: TurnChoice) -> str:
-        """Return why the chosen turn did not take place, for messages."""
+        """Return the reason why the chosen turn did not take place, for use in messages."""
         turn = self.find(choice.turn)
         if turn is not None and turn.left_out:
             return f"{choice} was left out because of its condition, or of an `end`"
         return f"{choice} is missing because the conversation ended before it ({self.ended})"
 
     def is_left_out(self, choice: TurnChoice) -> bool:
-        """Return whether a `when` or `end` left out the chosen turn, so that it does not count."""
+        """Return whether a `when` or `end` condition skipped the chosen turn, so that it does not count."""
         turn = self.find(choice.turn)
         return turn is not None and turn.left_out
 
     def normalized(self, choice: TurnChoice) -> TurnChoice:
-        """Return the choice with the number of its turn, so that choices that show a judge the same are equal."""
+        """Return the choice with the number of its turn. Choices for which a judge sees the same text become equal."""
         one = len(self.taken) == 1
         turn = None if choice.turn == "all" and not one else self.find("last" if one else choice.turn)
         if turn is None:
@@ -132,7 +145,7 @@ class Conversation:
         return TurnChoice(turn.number, choice.only and turn.number > 1)
 
     def view(self, choice: TurnChoice) -> TurnView:
-        """Return what is read for a choice whose turn took place."""
+        """Return the part of the conversation that the choice selects. The chosen turn must have taken place."""
         first = self.taken[0]
         if choice.turn == "all":
             trace = [*first.trace]
@@ -149,12 +162,12 @@ class Conversation:
         return TurnView(question, chosen.text, [] if plain else [*chosen.trace], chosen.final)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result field: why the conversation ended, and the number, id and state of each turn."""
+        """Return the result field: the reason for the end, and the number, id and state of each turn."""
         return {"ended": self.ended, "turns": [_describe(turn) for turn in self.turns]}
 
 
 def script_entries(turns: object) -> object:
-    """Return the entries of a question's `turns`, of which a table's cell contains the JSON, or a single message."""
+    """Return the entries of a question's `turns`, which may also be a JSON string from a table, or a single message."""
     if not isinstance(turns, str):
         return turns
     try:
@@ -167,7 +180,7 @@ def script_entries(turns: object) -> object:
 def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
     """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it.
 
-    Several messages of the user in a row are one.
+    Consecutive user messages are joined.
     """
     said: str | None = None
     part: list[Message] = []
@@ -185,9 +198,9 @@ def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[
 def read_conversation(
     question: str, trace: Sequence[Mapping[str, Any]], extensions: Mapping[str, Mapping[str, Any]]
 ) -> Conversation | None:
-    """Return the conversation in a result, given the question's text, or None if the answer has only one turn.
+    """Return the conversation stored in a result, or None if the answer has only one turn.
 
-    `trace` and `extensions` are the result's `trace_messages` and `extensions`.
+    `question` is the question's text. `trace` and `extensions` are the result's `trace_messages` and `extensions`.
     """
     described = extensions.get(OWNER, {}).get("conversation")
     if not described:
@@ -201,13 +214,38 @@ def read_conversation(
             final = traces.final_ai_message(messages)
             turn = replace(turn, said=question if said is None else said, trace=messages, final=final)
         turns.append(turn)
-    return Conversation(tuple(turns), described["ended"])
+    return Conversation(tuple(turns), described["ended"] or "script")
+
+
+def show_turns(
+    question: str, trace: Sequence[Mapping[str, Any]], extensions: Mapping[str, Mapping[str, Any]]
+) -> str | None:
+    """Return the conversation in a result as text for people, with a line before each turn, or None if the answer has
+    only one turn.
+
+    The parameters are those of `read_conversation`. The question is not repeated.
+    """
+    try:
+        conversation = read_conversation(question, trace, extensions)
+    except (AttributeError, KeyError, TypeError, ValueError):  # a result file of others may contain anything
+        return None
+    if conversation is None:
+        return None
+    lines: list[str] = []
+    for turn in conversation.turns:
+        name = f"Turn {turn.number}{f' ({turn.id})' if turn.id else ''}"
+        if turn.said is None:
+            lines.append(f"{name}: {'left out' if turn.left_out else 'missing'}")
+        else:
+            messages = [*([Message.user(turn.said)] if turn.number > 1 else []), *turn.trace]
+            lines += [name, _NUMBER.sub("", traces.render_trace(messages))]
+    return "\n".join(lines)
 
 
 def with_context(message: str, before: Sequence[Message]) -> str:
     """Return the user's message for a judge, followed by the earlier messages of the conversation, marked as context.
 
-    Without earlier messages, it is returned unchanged.
+    If there are no earlier messages, the user's message is returned unchanged.
     """
     if not before:
         return message
@@ -216,7 +254,7 @@ def with_context(message: str, before: Sequence[Message]) -> str:
 
 
 def _as_messages(turns: Sequence[ConversationTurn]) -> list[Message]:
-    """Return the messages of the user and the model's answers, without its tools."""
+    """Return the user's messages and the model's answers, without tool calls and results."""
     pairs = [
         (Message.user(turn.said or ""), Message.assistant(turn.text if turn.final is None else turn.final))
         for turn in turns
@@ -225,10 +263,11 @@ def _as_messages(turns: Sequence[ConversationTurn]) -> list[Message]:
 
 
 def _describe(turn: ConversationTurn) -> dict[str, Any]:
-    """Return a turn's number, id and state; what was said is in the trace."""
+    """Return the number, id and state of a turn. Its messages are in the trace."""
     state = "taken" if turn.said is not None else "left_out" if turn.left_out else "missing"
     return {"turn": turn.number, **({"id": turn.id} if turn.id else {}), "state": state}
 
 
 CONVERSATION: Final = ArtifactKey("conversation", Conversation)
-"""The conversation of an answer, from `Converse` of karenina-conversation. Questions with one turn have none."""
+"""The conversation of an answer, set by `Converse` of karenina-conversation if it has several turns.
+"""

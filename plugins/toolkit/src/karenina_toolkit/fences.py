@@ -20,17 +20,17 @@ _ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
 
 
 def fence_mark(text: str) -> str:
-    """Return the mark for fencing a text: the first 16 hexadecimal digits of its SHA-256 digest.
+    """Return the marker for fencing `text`: the first 16 hexadecimal digits of its SHA-256 digest.
 
-    A text cannot contain its own mark, and always has the same one, so that replies can be cached.
+    A text cannot contain its own marker. The same text always gets the same marker, so that replies can be cached.
     """
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def fence(text: str, label: str) -> str:
-    """Put `text` between two tags named `label`, with a mark that the text cannot imitate.
+    """Put `text` between two tags named `label`. The tags contain a marker that the text cannot imitate.
 
-    Special tokens in the text are broken, so that it cannot end its turn either.
+    Special tokens in the text are broken, so that the text cannot end its turn either.
     """
     text = break_special_tokens(text)
     mark = fence_mark(text)
@@ -39,9 +39,9 @@ def fence(text: str, label: str) -> str:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a pattern for special tokens, whole or broken, and one for broken tokens only.
+    """Return a pattern for special tokens, whole or broken, and a pattern for broken tokens only.
 
-    They start with sets of possible characters, so that `re` quickly skips other text.
+    Both start with a set of possible characters, so that `re` quickly skips other text.
     """
     data = json.loads(files(__package__).joinpath("special_tokens.json").read_text("utf-8"))
     names = sorted({name for family in data["families"] for name in family["tokens"]}, key=len, reverse=True)
@@ -56,25 +56,25 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _tail(rest: str) -> str:
-    """Return what follows the first bar of a broken token. `rest` is the token without its first character."""
+    """Return the end of a broken token, after its first bar. `rest` is the whole token from its second character on."""
     return rest[1:].replace("|", _BAR) if rest[0] == "|" else rest
 
 
 def _any_of(names: Iterable[str]) -> str:
-    """Return a regular expression for any of the names. `*` matches other characters."""
+    """Return a regular expression that matches any of the names. `*` in a name matches other characters."""
     return "|".join(re.escape(name).replace(r"\*", _ANY) for name in names)
 
 
 def break_special_tokens(text: str) -> str:
     """Break the bars of special tokens in `text`, as in `<¦im_end¦>` and `[¦INST]`.
 
-    A token that is already broken gets one more bar, so that `restore_special_tokens` returns exactly `text`.
+    A token that is already broken gets one more bar, so that `restore_special_tokens` restores `text` exactly.
     """
     return _patterns()[0].sub(lambda match: f"{match[0][0]}{_BAR}{_tail(match[0][1:])}", text)
 
 
 def restore_special_tokens(value: Any) -> Any:
-    """Restore special tokens in the strings of a JSON value, but not in the keys of objects."""
+    """Restore special tokens in the strings of a JSON value, except in the keys of objects."""
     if isinstance(value, str):
         return _patterns()[1].sub(_restore, value) if _BAR in value else value
     if isinstance(value, dict):
@@ -83,6 +83,6 @@ def restore_special_tokens(value: Any) -> Any:
 
 
 def _restore(match: re.Match[str]) -> str:
-    """Remove one broken bar from the token in `match`. If it was the only one, the token is whole again."""
+    """Remove one broken bar from the token in `match`. If it was the only one, this restores the token."""
     token = match[0][0] + match[0][2:]
     return token if _patterns()[0].fullmatch(token) else match[0].replace(_BAR, "|")

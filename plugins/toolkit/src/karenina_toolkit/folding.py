@@ -1,9 +1,9 @@
-"""Comparing strings that look the same but consist of different characters.
+"""Comparison of strings that look the same but consist of different characters.
 
 Examples are an accented letter as one character or two (Unicode Standard Annex #15), non-breaking hyphens and spaces
-(#14), marks of writing direction (#9), full-width letters (#11), and typographic apostrophes. `fold` converts both
-strings to the same form; use `FoldedText` for searches. Superscripts, circled numbers and fractions stay as they are.
-The normalizer `compatibility` is for those.
+(#14), direction marks (#9), full-width letters (#11), and typographic apostrophes. To compare two strings, convert both
+with `fold`. For searches, use `FoldedText`. Superscripts, circled numbers and fractions are not changed. The normalizer
+`compatibility` handles those.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INVISIBLE: Final = (
 )
 """Soft hyphen, zero-width space, word joiner, byte-order mark and direction marks.
 
-U+200C and U+200D are not included, because words in Persian and Indian languages and emoji contain them.
+U+200C and U+200D are not included, because they occur in Persian and Indian words and in emoji.
 """
 _FULL_WIDTH: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _ASCII_OF: Final = {
@@ -42,17 +42,17 @@ _TABLE: Final[dict[int, int | None]] = {
 }
 _DOTTED_I: Final = re.compile("\u0130\u0307*|i\u0307+")
 _JOINS: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U00016d63\U00016d67]")
-"""Letters that join the one before, as marks do: vowels and finals of Hangul, and Kirat Rai."""
+"""Letters that join the preceding one, as combining marks do: vowels and finals of Hangul, and Kirat Rai."""
 _LONGEST_RUN: Final = 256
 _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
-"""A run of combining marks too long to spell anything. Normalizing it as a whole would take quadratic time."""
+"""A run of combining marks that is too long to spell anything. Normalizing it as a whole would take quadratic time."""
 
 
 def fold(text: str) -> str:
     """Fold `text` for comparing extracted values, ground truths and excerpts.
 
-    The result is NFC without invisible characters. Hyphens, dashes up to U+2013, the minus, spaces, quotes and
-    full-width characters become ASCII, and a dotted capital I becomes i. Folding twice makes no difference.
+    The result is in NFC, without invisible characters. Hyphens, dashes up to U+2013, the minus sign, spaces, quotes and
+    full-width characters become ASCII, and a dotted capital I becomes i. Folding is idempotent.
     """
     if text.isascii():
         return text
@@ -73,7 +73,7 @@ def _compose(text: str) -> str:
 
 
 class FoldedText:
-    """A folded string, with the position of each character in the `original`."""
+    """A folded string that knows the position of each character in the `original`."""
 
     def __init__(self, original: str) -> None:
         self.original = original
@@ -93,7 +93,7 @@ class FoldedText:
         self.folded = "".join(parts)
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span of the original for a span of the folded text."""
+        """Convert a span of the folded text to a span of the original."""
         if self._starts is None:
             return start, end
         if end <= start:
@@ -103,10 +103,10 @@ class FoldedText:
 
 
 def _group_starts(text: str) -> list[int]:
-    """Return the start of each part of `text` that can be folded on its own.
+    """Return the start of each part of `text` that can be folded separately.
 
-    A part is a character and whatever combines with it. Invisible characters are parts too, unless a combining mark
-    follows.
+    A part is a character together with the characters that combine with it. An invisible character is a part too,
+    unless a combining mark follows it.
     """
     starts: list[int] = []
     base = 0
@@ -122,5 +122,5 @@ def _group_starts(text: str) -> list[int]:
 
 
 def _joins(character: str) -> bool:
-    """Return whether a character combines with the one before it."""
+    """Return whether a character combines with the preceding one."""
     return unicodedata.category(character)[0] == "M" or _JOINS.match(character) is not None

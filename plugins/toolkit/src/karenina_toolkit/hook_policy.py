@@ -13,8 +13,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class HookPolicy:
     """A decorator for hook specifications that states their stability. Undecorated hooks have been stable since 0.1.
 
-    A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a message such as
-    "use X instead, until 0.3".
+    Before a stable hook is changed or removed, it is `deprecated` in one minor release, with a message such as "use X
+    instead, until 0.3".
     """
 
     since: str = "0.1"

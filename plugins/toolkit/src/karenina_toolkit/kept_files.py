@@ -31,12 +31,12 @@ _PICTURES: Final = {
 
 
 class FileKeeper(Protocol):
-    """A store for an item's files, such as that of a run."""
+    """A store for an item's files. A run provides one."""
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and return its entry in the result. If the file was left out, the entry says why.
+        """Store a file, and return its entry in the result. If the file was not stored, the entry contains the reason.
 
-        For the parameters, see `keep_file`. `name` is already a plain file name.
+        The parameters are the same as in `keep_file`, but `name` is already a plain file name.
         """
 
 
@@ -48,13 +48,14 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
 
     `name` is reduced to a plain file name (see `file_name`). `data` is the contents, or the path of a file to copy,
     which must not be a link. For a path in a workspace, pass the workspace as `below`, so that no link can lead out of
-    it. If `media_type` is missing or invalid, it is found from the contents or the name.
+    it. If `media_type` is missing or invalid, it is determined from the contents or the name.
 
-    The file is on disk when this returns. If it is too large or cannot be stored, it is left out with a warning.
-    Nothing is raised, and the entry says why (`left_out`). Outside a run, files are left out without a warning.
+    The file is on disk when this returns. If it is too large or cannot be stored, a warning is logged and the entry
+    contains the reason (`left_out`), but no exception is raised. Outside a run, files are not stored, and there is no
+    warning.
 
-    This blocks. For files of more than a few megabytes, use `await context.in_thread(keep_file, name, data)` in a
-    stage.
+    This call blocks. In a stage, use `await context.in_thread(keep_file, name, data)` for files of more than a few
+    megabytes.
     """
     content = b"" if isinstance(data, Path) else bytes(data)
     stated = media_type.strip().lower() if media_type is not None else ""
@@ -68,7 +69,7 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
 
 
 class _Keeping(AbstractContextManager[K]):
-    """The context manager for `keeping_files`. A generator would be several times as slow."""
+    """The context manager returned by `keeping_files`. A generator would be several times slower."""
 
     __slots__ = ("_keeper", "_token")
 
@@ -84,20 +85,20 @@ class _Keeping(AbstractContextManager[K]):
 
 
 def keeping_files(keeper: K) -> AbstractContextManager[K]:
-    """Let `keeper` store the files kept inside the block and in tasks started there."""
+    """Use `keeper` to store the files that are kept inside the `with` block and in tasks started there."""
     return _Keeping(keeper)
 
 
 def current_keeper() -> FileKeeper | None:
-    """Return the current keeper, or None outside a run."""
+    """Return the keeper currently in use, or None outside a run."""
     return _keeper.get()
 
 
 def file_name(name: str) -> str:
     """Return a safe file name: the last part of `name`, without control characters or leading dots.
 
-    Characters that Windows forbids become `_`, and long names are shortened to 100 characters before the suffix. If
-    nothing is left, the name is `file`.
+    Characters that Windows forbids are replaced with `_`. Names are shortened to 100 characters, keeping the extension.
+    If nothing remains, the name is `file`.
     """
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")
@@ -109,7 +110,7 @@ def file_name(name: str) -> str:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture that browsers can show safely, or None for other contents.
+    """Return the media type of a picture that browsers can show safely, or None for any other contents.
 
     The types are PNG, JPEG, GIF and WebP. Only the first bytes are examined.
     """

@@ -1,4 +1,4 @@
-"""The known values that stages offer to fields of templates: their names, types and distributions."""
+"""The known values that stages offer to template fields: their names, types and distributions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class OfferedValue:
     """A known value, or all known values whose names match a pattern such as `checks.*.output`.
 
-    `kind` is the type of the value as it is written in a template, such as `list[str]`; `object` means any type.
-    `stages` contains the stages that offer it. It is empty if the distribution is not installed.
+    `kind` is the value's type as written in a template, such as `list[str]`. `object` means any type. `stages` contains
+    the names of the stages that offer the value. It is empty if the distribution is not installed.
     """
 
     name: str
@@ -32,14 +32,14 @@ class OfferedValue:
 
 
 def type_name(kind: object) -> str:
-    """Return a type as it is written in a template, such as `int` or `list[str]`."""
+    """Return a type as written in a template, such as `int` or `list[str]`."""
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def offered_values(plugins: Plugins) -> list[OfferedValue]:
     """Return the known values that installed stages offer, sorted by name.
 
-    Of several stages that offer a value, those that others replace (`fallback`) come first.
+    If several stages offer the same value, those marked as `fallback` come first.
     """
     by_name: dict[str, list[RegisteredStage]] = {}
     for registered in sorted(registered_stages(plugins), key=lambda offering: not offering.stage.fallback):
@@ -57,10 +57,10 @@ def offered_values(plugins: Plugins) -> list[OfferedValue]:
 
 
 def find_offer(name: str) -> OfferedValue | None:
-    """Return the offer of the known value with this name, or None if no installed plugin or plugin of this project
-    offers it.
+    """Return the offer for the known value with the given name, or None if no plugin offers it.
 
-    If several names match, the longest is used, because it is the most specific.
+    Plugins of this project are considered even if they are not installed. If several patterns match, the longest one is
+    used, because it is the most specific.
     """
     catalog: Mapping[str, tuple[str, str]] = read_catalog()["known_values"]
     shipped = (OfferedValue(pattern, kind, owner) for pattern, (owner, kind) in catalog.items())
@@ -68,12 +68,12 @@ def find_offer(name: str) -> OfferedValue | None:
 
 
 def known_fields(template: VerificationResultTemplate) -> dict[str, tuple[str, KnownValue]]:
-    """Return the fields of a result that known values fill, each with the name of its value and the value."""
+    """Return the fields of a result that are filled with known values, each with the value and its name."""
     values = template.known_values or {}
     return {field: (name, known) for name, known in values.items() for field in known.fields}
 
 
 def _most_specific(name: str, offers: Iterable[OfferedValue]) -> OfferedValue | None:
-    """Return the offer with the longest name that matches, or None if none matches."""
+    """Return the matching offer with the longest name, or None."""
     fitting = [offer for offer in offers if fnmatchcase(name, offer.name)]
     return max(fitting, key=lambda offer: len(offer.name), default=None)

@@ -1,4 +1,4 @@
-"""Lazy imports, so that packages are fast to import and adapters can be listed without their SDK."""
+"""Lazy imports, which make packages fast to import and allow adapters to be listed without their SDK."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     """Return a `__getattr__` for a package that imports public names on first use.
 
-    `modules` maps each name to its module. `.module` is relative to the package.
+    `modules` maps each name to its module. A module that starts with a dot is relative to the package.
     """
 
     def find(name: str) -> object:
-        """Import a public name. Raises `AttributeError` for other names."""
+        """Import and return a public name. Raises `AttributeError` for any other name."""
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(modules[name], package), name)
@@ -36,10 +36,10 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
 
 
 def offer(*targets: str) -> staticmethod[[], list[Any]]:
-    """Return a hook implementation that imports and offers objects when it is called.
+    """Return a hook implementation that imports and returns objects when it is called.
 
-    `targets` are their locations, as `module:object`. Assign the result to the name of the hook, which must have no
-    arguments. This is internal: other plugins use `hookimpl`.
+    `targets` are the objects' locations, written as `module:object`. Assign the result to the name of the hook, which
+    must take no arguments. This function is internal. Other plugins use `hookimpl`.
     """
     from karenina_core.hooks import hookimpl  # not loaded by `lazy_names`
 
@@ -48,9 +48,10 @@ def offer(*targets: str) -> staticmethod[[], list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class LazyPorts:
-    """The port factories of an adapter with all three ports.
+    """The port factories of an adapter that has all three ports.
 
-    `classes` imports and returns the port classes, so that the adapter can be listed without its SDK:
+    `classes` is a function that imports and returns the port classes. This way, the adapter can be listed without its
+    SDK:
 
         def _classes() -> PortClasses:
             from my_adapter.ports import MyAgent, MyLLM, MyParser
@@ -64,13 +65,13 @@ class LazyPorts:
     classes: Callable[[], PortClasses]
 
     def llm(self, model: ModelConfig) -> LLMPort:
-        """Return the port for plain text from `model`."""
+        """Return the port for plain text."""
         return self.classes()[0](model)
 
     def parser(self, model: ModelConfig) -> ParserPort:
-        """Return the port for JSON from `model`."""
+        """Return the port for JSON."""
         return self.classes()[1](model)
 
     def agent(self, model: ModelConfig) -> AgentPort:
-        """Return the port for agents that run on `model`."""
+        """Return the port for agents."""
         return self.classes()[2](model)

@@ -1,4 +1,4 @@
-"""Searching with the user's patterns, within a time limit.
+"""Searching with user-supplied patterns, within a time limit.
 
 Patterns come from templates and rubrics, and text comes from models, so catastrophic backtracking must not stop a run.
 The `regex` library supports the syntax of `re` and a time limit. It is imported on first use.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Flags = Sequence[str] | int
 
 TIME_LIMIT: Final = 1.0
-"""The time limit for one search, in seconds."""
+"""The time limit for a search, in seconds."""
 
 _FLAGS: Final[dict[str, re.RegexFlag]] = {
     "ASCII": re.ASCII,
@@ -31,7 +31,7 @@ _SHORT: Final = {"A": "ASCII", "S": "DOTALL", "I": "IGNORECASE", "M": "MULTILINE
 
 
 class BadPattern(ValueError):
-    """Raised if a pattern or its flags are invalid. `reason` says why."""
+    """Raised if a pattern or its flags are invalid. `reason` contains the explanation."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         super().__init__(f"the pattern {pattern!r:.200} cannot be used: {reason}")
@@ -55,8 +55,8 @@ class PatternTimeout(ValueError):
 def flag_names(flags: Flags) -> tuple[str, ...]:
     """Return the full names of `flags`, sorted and without duplicates.
 
-    `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE | re.DOTALL`. Raises
-    `ValueError` for unknown flags.
+    `flags` is a list of names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE |
+    re.DOTALL`. Raises `ValueError` for unknown flags.
     """
     value: object = flags  # parameters may be of any type
     if isinstance(value, int) and not isinstance(value, bool):
@@ -77,9 +77,10 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Compile a pattern. For `flags`, see `flag_names`.
+    """Compile a pattern. `flags` is explained in `flag_names`.
 
-    Raises `BadPattern` if it is malformed or empty, which would match anything, or if a flag is unknown.
+    Raises `BadPattern` if the pattern is malformed, if it is empty and so would match any text, or if a flag is
+    unknown.
     """
     import regex
 
@@ -106,10 +107,10 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """Search `text` for `pattern`, and return the first match, if any.
+    """Search `text` for `pattern`, and return the first match, or None.
 
-    For `flags`, see `flag_names`. Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag is
-    invalid.
+    `flags` is explained in `flag_names`. Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a
+    flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:
@@ -121,9 +122,9 @@ def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_
 def find_all(
     pattern: str, text: str, flags: Flags = (), *, limit: int | None = None, seconds: float = TIME_LIMIT
 ) -> list[regex.Match[str]]:
-    """Return the first `limit` matches of `pattern` in `text`, or all of them. They do not overlap.
+    """Return the first `limit` non-overlapping matches of `pattern` in `text`. If `limit` is None, return all of them.
 
-    For `flags`, see `flag_names`. Raises `PatternTimeout` if the whole search takes longer than `seconds`, and
+    `flags` is explained in `flag_names`. Raises `PatternTimeout` if the whole search takes longer than `seconds`, and
     `BadPattern` if the pattern or a flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)

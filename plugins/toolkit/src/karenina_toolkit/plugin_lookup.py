@@ -1,4 +1,4 @@
-"""The plugins that a configuration selects, and what they provide: adapters, hooks, and instructions for prompts."""
+"""The plugins that a configuration selects, and the adapters, hooks and prompt instructions that they provide."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RegisteredAdapter:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A hook with its owner and the documentation of its specification."""
+    """A hook with its owner and the docstring of its specification."""
 
     name: str
     distribution: str
@@ -39,7 +39,7 @@ class Hook:
 
 
 def specified_hooks(plugins: Plugins) -> list[Hook]:
-    """Return the hooks that plugins may implement, starting with the core's, in the order of their modules."""
+    """Return the hooks that plugins may implement, starting with the core's, in the order in which they are defined."""
     return [
         Hook(name, owner.info.distribution, owner.info.version, inspect.getdoc(getattr(owner.module, name)) or "")
         for owner in plugins.specifications.owners
@@ -48,7 +48,7 @@ def specified_hooks(plugins: Plugins) -> list[Hook]:
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins that the configuration selects. By default, these are the active plugins."""
+    """Return the plugins that the configuration selects. If it selects none, return the active plugins."""
     chosen = config.core.plugins
     if not (chosen.block or chosen.only or chosen.pick):
         return active_plugins()
@@ -63,10 +63,10 @@ def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
 
 
 def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
-    """Return the adapter for an interface.
+    """Return the adapter that has the given interface name.
 
-    Raises `PluginError` if it is not installed, failed to load, or is offered by two distributions. The message names
-    the distribution to install or the nearest name.
+    Raises `PluginError` if the adapter is not installed, failed to load, or is offered by two distributions. The
+    message names the distribution to install or suggests a similar name.
     """
     offered = registered_adapters(plugins)
     matching = [offer for offer in offered if offer.spec.interface == interface]
@@ -90,7 +90,7 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
-    """Return the instructions that plugins add to the prompt of `task`, sorted."""
+    """Return the instructions that plugins add to the prompt of `task`, in alphabetical order."""
     texts = [
         offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
     ]

@@ -8,35 +8,36 @@ from unicodedata import category, combining, east_asian_width
 
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
-"""The Unicode categories of characters without width: marks and format characters."""
+"""The Unicode categories of zero-width characters: marks and format characters."""
 _SPACES: Final = 8
-"""How many times the shown length to read from a string, because white space is then collapsed."""
+"""The number of characters to read for each shown one, to allow for collapsed whitespace."""
 
 
 def clean(text: str) -> str:
     r"""Replace unprintable characters in `text`, so that it cannot control the terminal.
 
-    Tabs and line breaks stay. Other white space becomes a space, and any other character its code, such as `\x1b`.
+    Tabs and line breaks are kept. Other whitespace becomes a space, and any other unprintable character is replaced
+    with its code, such as `\x1b`.
     """
     return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else _visible(match[0]), text)
 
 
 def in_one_line(text: str) -> str:
-    """Return `text` on one line, with white space collapsed and unprintable characters replaced as in `clean`."""
+    """Return `text` on one line, with whitespace collapsed and unprintable characters replaced as in `clean`."""
     return " ".join(clean(text).split())
 
 
 def shorten(text: str, most: int) -> str:
-    """Return `text` on one line of at most `most` characters, with an ellipsis if it was cut off."""
+    """Return `text` on one line of at most `most` characters. If it is cut off, it ends in an ellipsis."""
     beginning = text[: most * _SPACES]
     line = in_one_line(beginning)
     return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
 
 
 def cell_width(text: str) -> int:
-    """Return the number of terminal columns that `text` needs.
+    """Return the number of terminal columns that `text` occupies.
 
-    Wide characters such as ideographs need two, and combining marks and format characters none.
+    Wide characters such as ideographs occupy two columns. Combining marks and format characters occupy none.
     """
     if text.isascii():
         return len(text)
@@ -47,10 +48,10 @@ def cell_width(text: str) -> int:
 
 
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
-    """Return the first `most` characters of `text`, and a note on how many were left out, if any.
+    """Return the first `most` characters of `text`, and a note on how many were cut off.
 
-    Line breaks stay; other unprintable characters are replaced as in `clean`. `way_on` says how to see the rest, and is
-    added to the note.
+    If none were cut off, the note is empty. Line breaks are kept, and other unprintable characters are replaced as in
+    `clean`. `way_on` tells the reader how to see the rest, and is added to the note.
     """
     if len(text) <= most:
         return clean(text), ""
@@ -60,11 +61,11 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 def quantity(count: int, noun: str) -> str:
     """Return a count with its noun, such as `1 item` or `2,000 items`.
 
-    `noun` is the singular. Its plural must end in -s.
+    `noun` is the singular form. Its plural must be formed by adding -s.
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _visible(ch: str) -> str:
-    """Return what to print instead of an unprintable character: a space or its code."""
+    """Return the replacement for an unprintable character: a space or its code."""
     return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"

@@ -1,4 +1,4 @@
-"""Helpers for stages: input for judges, skipping, concurrent calls and services."""
+"""Helpers for stages: judge input, skipping, concurrent calls and services."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ T = TypeVar("T")
 async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     """Run awaitables concurrently and return their results in order.
 
-    If one raises, the others still finish before the error is raised, because their calls have to be paid for and their
-    replies are stored. (A task group would cancel them.) If there are several errors, the first is raised, unless there
-    is a `RunError` or `ItemInterrupt`, which concerns more than the stage. If the caller is cancelled, so are the
-    awaitables.
+    If one of them raises, the others still finish first, because their calls have to be paid for and their replies are
+    stored. (A task group would cancel them.) If several raise, the first exception is raised, but a `RunError` or
+    `ItemInterrupt` takes precedence, because it affects more than the stage. If the caller is cancelled, all awaitables
+    are cancelled.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [outcome for outcome in ended if isinstance(outcome, BaseException)]
@@ -42,7 +42,7 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
 
 @dataclass(slots=True)
 class JudgeInput:
-    """The text for a judge. If there is no final message, `error` says why."""
+    """The text for a judge. If there is no final message, `error` contains the reason."""
 
     text: str
     used_full_trace: bool
@@ -50,10 +50,10 @@ class JudgeInput:
 
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
-    """Return the input for a judge, and record it in the result, unless an earlier stage has done so.
+    """Return the input for a judge, and record it in the result unless an earlier stage has recorded it.
 
-    This is the final message or, with `full_trace`, the whole conversation. Without a trace, it is the raw answer. The
-    stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
+    The input is the final message or, with `full_trace`, the whole conversation. Without a trace, it is the raw answer.
+    The stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -76,8 +76,8 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 async def call_service(ask: Ask, limit: float) -> str:
     """Call `ask` and return its result as a string.
 
-    Raises `PortError` with category `timeout` after `limit` seconds. Errors other than `PortError` become a permanent
-    one. A plain function runs in a thread, which is abandoned if it hangs.
+    Raises `PortError` with category `timeout` after `limit` seconds. Any exception other than `PortError` is converted
+    to a permanent `PortError`. A plain function runs in a thread, which is abandoned if it hangs.
     """
     time_out = asyncio.timeout(limit)
     try:
@@ -103,11 +103,11 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """Return True, or a `Skip` that names the first finding that failed the answer. Use this in `Stage.should_run`.
+    """Return True, or a `Skip` that names the first of the `findings` that failed the answer.
 
-    Findings are RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED and
-    SUFFICIENCY_DETECTED, which fails if it is False. The stage must declare them as optional. A finding that is not set
-    has not failed.
+    For use in `Stage.should_run`. Findings are RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED,
+    ABSTENTION_DETECTED and SUFFICIENCY_DETECTED. The last one fails if it is False, the others if they are True. A
+    finding that is not set has not failed. The stage must declare them as optional.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

@@ -1,4 +1,4 @@
-"""`TurnContext`: a stage's access to one turn of a conversation, as if it were the item's whole answer."""
+"""`TurnContext`: a stage's access to a single turn of a conversation, as if it were the item's whole answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class TurnContext(VerificationContext):
-    """A context in which the question and the answer are those of one turn.
+    """A context in which the question and the answer are those of a single turn.
 
-    A stage that works on several turns of an item makes one for each. What it sets for a turn is added to what it has
-    set for the item's other turns (`merge`); `already` contains the names that it has set, and is shared by its
-    contexts.
+    A stage that handles several turns of an item creates one for each turn. Values that the stage sets for a turn are
+    merged with those it has set for the item's other turns (`merge`). `already` contains the names that the stage has
+    set. All of its contexts share it.
     """
 
     __slots__ = ("_already", "_question", "_shown")
@@ -39,48 +39,56 @@ class TurnContext(VerificationContext):
 
     @property
     def question(self) -> Question:
-        """The question, with the text of the user's message in this turn, and the turns before it as context."""
+        """The question, with the user's message in this turn as its text, and the turns before it as context."""
         return self._question
 
     def get_artifact(self, key: ArtifactKey[T]) -> T:
-        """Return an artifact's value; the answer's are those of the turn."""
+        """Return the value of an artifact. Artifacts that describe the answer have the turn's values."""
         value = super().get_artifact(key)
         return cast("T", self._shown[key.name]) if key.name in self._shown else value
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return an artifact's value, or None if it was not set; the answer's are those of the turn."""
+        """Return the value of an artifact, or None if it was not set.
+
+        Artifacts that describe the answer have the turn's values.
+        """
         value = super().find_artifact(key)
         return cast("T | None", self._shown[key.name]) if key.name in self._shown else value
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Create an artifact, or add to its value if it was set for another turn."""
+        """Set an artifact. If it was already set for another turn, merge the values."""
         before = self._state.artifacts.get(key.name) if key.name in self._already else None
         super().set_artifact(key, cast("T", merge(before, value)))
         self._already.add(key.name)
 
     def set_result_field(self, name: str, value: object) -> None:
-        """Set a field of the result, or add to its value if it was set for another turn."""
+        """Set a field of the result. If it was already set for another turn, merge the values."""
         before = self._fields_for(name).get(name) if name in self._already else None
         super().set_result_field(name, merge(before, value))
         self._already.add(name)
 
     def offer_result_field(self, name: str, value: object) -> None:
-        """Set a field of the result unless an earlier stage has set it, or add to its value for another turn."""
+        """Set a field of the result unless an earlier stage has set it.
+
+        If it was set for another turn, merge the values.
+        """
         if name in self._already or name not in self._fields_for(name):
             self.set_result_field(name, value)
 
 
 def assistant_text(context: VerificationContext, text: str) -> str:
-    """Return what a program reads of an answer that a judge reads as `text`.
+    """Return the answer as a program should read it, if a judge reads it as `text`.
 
-    In a conversation, this is the assistant's text, without the user's; otherwise, it is `text` itself.
+    In a conversation, this is the assistant's text without the user's. Otherwise, it is `text` itself.
     """
     return context.get_artifact(Keys.RAW_LLM_RESPONSE) if isinstance(context, TurnContext) else text
 
 
 def merge(before: Any, more: Any) -> Any:
-    """Return the value for several turns: the entries of mappings and lists, sums, texts one after another, or whether
-    one of them is true.
+    """Merge a value set for another turn with a new one.
+
+    The entries of mappings and lists are combined, numbers are added, and texts are joined. Of two booleans, the result
+    is true if either is true.
     """
     if before is None or more is None:
         return before if more is None else more

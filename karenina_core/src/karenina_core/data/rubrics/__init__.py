@@ -55,8 +55,9 @@ _lists_of = attrgetter(*(name for name, _ in _LISTS), "other_traits")
 class Rubric(BaseModel, defer_build=True):
     """The traits by which answers are scored.
 
-    There is a list for each kind, and `other_traits` for kinds of plugins. A single list of traits is accepted too; in
-    JSON, each has a `type`. Rubrics are immutable. Raises `ValueError` if two traits have the same name.
+    There is one list for each built-in kind of trait, and `other_traits` for the kinds of plugins. A single list of
+    traits is accepted too. In JSON, each of its traits needs a `type`. Rubrics are immutable. Raises `ValueError` if
+    two traits have the same name.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -73,9 +74,9 @@ class Rubric(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _sorted_by_kind(cls, data: Any) -> Any:
-        """Sort a list of traits into one list for each kind, converting JSON values to traits.
+        """Sort a single list of traits into one list for each kind, converting JSON values to traits.
 
-        Other data is not changed. Raises `ValueError` for an item that is neither a trait nor a mapping.
+        Other data is returned unchanged. Raises `ValueError` if an item is neither a trait nor a mapping.
         """
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data
@@ -94,9 +95,9 @@ class Rubric(BaseModel, defer_build=True):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
-        """Convert JSON values in a list to traits, by their `type`.
+        """Convert the JSON values in a list to traits, based on their `type`.
 
-        Other iterables become lists too, but strings, mappings and other data are not changed.
+        Any other iterable is converted to a list, except strings and mappings, which are returned unchanged.
         """
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value
@@ -104,7 +105,6 @@ class Rubric(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
-        """Raise `ValueError` if two traits have the same name."""
         seen: dict[str, RubricTrait] = {}
         for trait in self.traits:
             first = seen.setdefault(trait.name, trait)
@@ -117,12 +117,12 @@ class Rubric(BaseModel, defer_build=True):
 
     @classmethod
     def of(cls, *traits: RubricTrait) -> Self:
-        """Return a rubric containing these traits."""
+        """Return a rubric that contains the given traits."""
         return cls.model_validate(list(traits))
 
     @property
     def traits(self) -> Iterator[RubricTrait]:
-        """All traits, by kind and in the given order."""
+        """All traits, grouped by kind and in the given order within each kind."""
         return chain(*_lists_of(self))
 
     @property
@@ -135,9 +135,9 @@ class Rubric(BaseModel, defer_build=True):
 
     @classmethod
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
-        """Merge the rubrics of the benchmark and the question. In each kind, the benchmark's traits come first.
+        """Merge a benchmark's rubric with a question's. Within each kind, the benchmark's traits come first.
 
-        Either may be None. Raises `ValueError` if both have a trait with the same name.
+        Either rubric may be None. Raises `ValueError` if both have a trait with the same name.
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()
@@ -159,7 +159,7 @@ class DynamicRubric(Rubric, defer_build=True):
 
     @model_validator(mode="after")
     def _check_concepts(self) -> Self:
-        """Raise `ValueError` if a trait has neither a summary nor a description, unless it cannot be scored."""
+        """Raise `ValueError` if a trait that can be scored has neither a summary nor a description."""
         for trait in self.traits:
             if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(
@@ -170,7 +170,7 @@ class DynamicRubric(Rubric, defer_build=True):
 
 
 def check_dynamic_names(rubric: Rubric | None, dynamic: DynamicRubric | None) -> None:
-    """Raise `ValueError` if the static and dynamic rubrics of a question share a trait name."""
+    """Raise `ValueError` if a question's static and dynamic rubrics share a trait name."""
     if rubric is None or dynamic is None:
         return
     both = sorted(set(rubric.names) & set(dynamic.names))

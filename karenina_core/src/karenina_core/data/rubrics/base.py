@@ -1,4 +1,4 @@
-"""The base class of traits, and the registry of their kinds.
+"""The base class of traits, and the registry of trait kinds.
 
 Use `ScaledTrait` for traits that a judge, an agent or a function scores on a scale.
 """
@@ -25,14 +25,14 @@ Kind = Literal["boolean", "score", "literal", "template"]
 
 
 class RubricTrait(BaseModel):
-    """A quality of answers, as immutable data. Stages score it.
+    """A quality of answers, as immutable data. Stages do the scoring.
 
-    Each subclass is a *kind* of trait: its field `type` has its own literal value, and the class is registered with
-    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique within a rubric.
+    Each subclass is a *kind* of trait: its `type` field has a literal value of its own, and the class is registered
+    with `register_trait_kind`. Scores are stored under the trait's `name`, which is unique within a rubric.
 
-    `extra` contains the fields owned by plugins (`Stage.trait_settings`) by full name, such as `my_package.words`. In
-    files, they are written alongside the trait's own fields; a table named after the package is also read. Fields that
-    are None are dropped.
+    `extra` contains the fields owned by plugins (`Stage.trait_settings`), keyed by full name, such as
+    `my_package.words`. In files, these fields are written alongside the trait's own. When reading, a table named after
+    the package is accepted too. Fields that are None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -53,7 +53,7 @@ class RubricTrait(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        """Return the values with the fields owned by plugins moved to `extra`, dropping those that are None."""
+        """Move the fields owned by plugins to `extra`, and drop those that are None."""
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values
         values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
@@ -67,7 +67,7 @@ class RubricTrait(BaseModel):
 
     @model_serializer(mode="wrap")
     def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the trait's values with the fields owned by plugins moved out of `extra`."""
+        """Return the trait's values with the plugins' fields moved out of `extra`."""
         values: dict[str, Any] = write(self)
         extra = values.pop("extra", {})
         owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
@@ -76,17 +76,17 @@ class RubricTrait(BaseModel):
 
     @model_validator(mode="after")
     def _named(self) -> RubricTrait:
-        """Return the trait. Raises `ValueError` if its name is blank."""
+        """Return the trait, or raise `ValueError` if its name is blank."""
         if not self.name.strip():
             raise ValueError("a trait name must contain at least one visible character")
         return self
 
 
 class UnknownTrait(RubricTrait, defer_build=True):
-    """A trait that cannot be scored. It keeps all of its fields.
+    """A trait that cannot be scored. All of its fields are preserved.
 
-    Either the plugin for its kind is not installed, or its fields are invalid and `unscorable` says why. Results report
-    the missing score as an error.
+    Either the plugin for its kind is not installed, or its fields are invalid. In the second case, `unscorable`
+    contains the reason. Results report the missing score as an error.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -100,11 +100,11 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 
 
 def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
-    """Register a kind of trait, so that files can contain it. This can be used as a class decorator.
+    """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
 
-    The default of the field `type` is the name of the kind. Registering a class again has no effect. Raises
-    `ValueError` if there is no default or another class has the name. The kinds of third parties must start with the
-    name of their package.
+    The default value of the `type` field is the name of the kind. Registering the same class again has no effect.
+    Raises `ValueError` if `type` has no default, or if another class is registered under the same name. Third-party
+    kinds must start with the name of their package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
@@ -125,14 +125,14 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
 
 
 def trait_kinds() -> Mapping[str, type[RubricTrait]]:
-    """Return the registered kinds of traits by name, the core's first."""
+    """Return the registered trait kinds keyed by name. The core's kinds come first."""
     return dict(_KINDS)
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
-    """Create a trait from the result of `trait_to_json`.
+    """Create a trait from the output of `trait_to_json`.
 
-    If its `type` is not registered or `unscorable` is set, this is an `UnknownTrait` with all fields. Raises
+    Returns an `UnknownTrait` with all fields if the `type` is not registered or `unscorable` is set. Raises
     `ValueError` (such as pydantic's `ValidationError`) if `type` is missing or a field is invalid.
     """
     name = data.get("type")
@@ -143,7 +143,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """Convert a trait to a JSON-compatible dict without default values. Its `type` comes first."""
+    """Convert a trait to a JSON-compatible dict without default values. Its first entry is `type`."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}
@@ -154,8 +154,8 @@ class ScaledTrait(RubricTrait):
 
     - `boolean`: yes or no.
     - `score`: a whole number from `min_score` to `max_score`, both included (1 to 5 by default).
-    - `literal`: one of the ordered `classes`. The score is the position of the class, from 0.
-    - `template`: the values that the judge fills into `template_schema`. Such a trait has no direction, so its
+    - `literal`: one of the ordered `classes`. The score is the position of the class, starting at 0.
+    - `template`: the values that the judge fills into `template_schema`. Such a trait has no direction, so
       `higher_is_better` is None. If `kind` is given as a pydantic class, its JSON Schema becomes `template_schema`.
     """
 
@@ -175,7 +175,7 @@ class ScaledTrait(RubricTrait):
     def _schema_of_a_class(cls, data: Any) -> Any:
         """Fill in `template_schema` if `kind` is a pydantic class or has a `schema`.
 
-        For the kind template, `higher_is_better` defaults to None.
+        For the kind `template`, `higher_is_better` defaults to None.
         """
         if not isinstance(data, Mapping):
             return data
@@ -193,7 +193,7 @@ class ScaledTrait(RubricTrait):
     def _scale_fits_kind(self) -> ScaledTrait:
         """Fill in missing limits: 1 and 5, or the positions of the first and last class.
 
-        Raises `ValueError` if classes, schema, direction or limits do not fit the kind.
+        Raises `ValueError` if the classes, schema, direction or limits do not match the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):
             raise ValueError(
@@ -223,5 +223,5 @@ class ScaledTrait(RubricTrait):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The classes of a literal trait, lowest first. Empty for other kinds."""
+        """The names of a literal trait's classes, lowest first. For other kinds, this is empty."""
         return tuple(self.classes or ())

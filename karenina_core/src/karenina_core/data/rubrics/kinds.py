@@ -1,4 +1,4 @@
-"""The kinds of traits, scored by a judge, an agent, a function or a pattern, or counted as metrics."""
+"""The built-in kinds of traits, scored by a judge, an agent, a function or a pattern, or by counting statements."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _NEEDS_TRUE_NEGATIVES = ("specificity", "accuracy")
 
 @register_trait_kind
 class AgenticRubricTrait(ScaledTrait, defer_build=True):
-    """A quality that an agent scores, after examining the workspace, the trace, or both.
+    """A quality that an agent scores after examining the workspace, the trace, or both.
 
     `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
-    because files with traits are shared.
+    because files with traits are often shared.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -50,9 +50,9 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Raise `ValueError` if the fields do not fit together.
+        """Raise `ValueError` if the fields contradict each other.
 
-        The name must not contain a dot, `context_mode` must not exclude a trace that is needed, and `model_override`
+        The name must not contain a dot, `context_mode` must not exclude a trace that is required, and `model_override`
         must not contain an API key.
         """
         if "." in self.name:
@@ -71,10 +71,11 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 class CallableRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a function computes from the text of the answer.
 
-    `f(text)` returns a bool, a number (for the kind score) or the name of a class (for the kind literal). The function
-    is an import path or source text, which runs only if the user trusts it. Nothing is ever pickled or unpickled:
-    `pickled` just preserves a function from another program, and a trait with nothing else cannot be scored. A slow
-    function must limit its own time. After `item_timeout`, a run no longer waits for it, but cannot stop it.
+    `f(text)` returns a bool, a number (for the kind `score`) or the name of a class (for the kind `literal`). The
+    function is given as an import path or as source code, and only runs if the user trusts it. Nothing is ever pickled
+    or unpickled: `pickled` only preserves a function from another program, and a trait that has nothing else cannot be
+    scored. A slow function must limit its own running time. After `item_timeout`, a run stops waiting for the function
+    but cannot stop it.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -94,9 +95,10 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
-        """Raise `ValueError` if the fields do not fit together.
+        """Raise `ValueError` if the fields contradict each other.
 
-        Exactly one of `function`, `source` and `pickled` must be given, and `invert_result` is for the kind boolean.
+        Exactly one of `function`, `source` and `pickled` must be given, and only the kind `boolean` allows
+        `invert_result`.
         """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -114,12 +116,12 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @classmethod
     def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
-        """Create a trait that calls `function` with the text of the answer. `fields` are other fields of the trait.
+        """Create a trait that calls `function` with the text of the answer. `fields` are the trait's other fields.
 
-        The function is your own code. It needs no trust in this process, and may use globals and enclosing variables.
-        Files contain its import path or, if that is not possible, its source. If the source does not work on its own,
-        the trait cannot be saved, and `unsaved` says why. Raises `ValueError` if the function cannot be called with one
-        argument.
+        The function is considered your own code. It needs no trust in this process, and may use globals and enclosing
+        variables. Files contain the function's import path or, if it has none, its source code. If the source code does
+        not work on its own, the trait cannot be saved, and `unsaved` gives the reason. Raises `ValueError` if the
+        function cannot be called with one argument.
         """
         try:
             with suppress(ValueError):  # a function of C may not state its parameters
@@ -139,22 +141,22 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @property
     def given(self) -> Callable[[str], object] | None:
-        """The function passed to `from_callable`, or None for a trait from a file."""
+        """The function passed to `from_callable`, or None if the trait came from a file."""
         return self._callable
 
     @property
     def unsaved(self) -> str | None:
-        """Why the function from `from_callable` cannot be saved or sent to other processes, and what to do.
+        """The reason why the function from `from_callable` cannot be saved or sent to other processes, with a fix.
 
-        None if it can.
+        This is None if the function can be saved.
         """
         return self._unsaved
 
 
 def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
-    """Return the source of a function, and why it does not work on its own, if it does not.
+    """Return a function's source code, and the reason why it does not work on its own, or None if it does.
 
-    If there is no source, the result is a comment.
+    If the source code is not available, a comment is returned in its place.
     """
     try:
         source = textwrap.dedent(inspect.getsource(function))
@@ -170,7 +172,7 @@ def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
 
 
 def _globals(code: CodeType) -> set[str]:
-    """Return the global names that the code and its nested functions use."""
+    """Return the names of the globals used by `code` and its nested functions."""
     own = {
         instruction.argval
         for instruction in dis.get_instructions(code)
@@ -181,7 +183,7 @@ def _globals(code: CodeType) -> set[str]:
 
 @register_trait_kind
 class LLMRubricTrait(ScaledTrait, defer_build=True):
-    """A quality that a judge model scores from the answer's text."""
+    """A quality that a judge model scores based on the text of the answer."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     type: Literal["llm"] = "llm"
@@ -189,11 +191,11 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
 
 @register_trait_kind
 class MetricRubricTrait(RubricTrait, defer_build=True):
-    """A trait that counts expected statements in an answer, and computes metrics from 0 to 1.
+    """A trait that counts expected statements in an answer and computes metrics from 0 to 1.
 
-    - `tp_only`: `tp_instructions` list what a correct answer contains. Every other statement is a false positive. There
-      are no true negatives, so `specificity` and `accuracy` cannot be computed.
-    - `full_matrix`: `tn_instructions` also list what an answer must not contain.
+    - `tp_only`: `tp_instructions` list the contents of a correct answer. Every other statement is a false positive.
+      There are no true negatives, so `specificity` and `accuracy` cannot be computed.
+    - `full_matrix`: in addition, `tn_instructions` list what an answer must not contain.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -208,9 +210,9 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _computable(self) -> Self:
-        """Raise `ValueError` if a metric is repeated or cannot be computed in this mode.
+        """Raise `ValueError` if a metric is listed twice or cannot be computed in the evaluation mode.
 
-        `tn_instructions` are required for `full_matrix`, and must not be given for `tp_only`.
+        `tn_instructions` are required for `full_matrix` and forbidden for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
             raise ValueError(f"a metric is listed more than once in {list(self.metrics)}")
@@ -233,7 +235,7 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 class RegexRubricTrait(RubricTrait, defer_build=True):
     """A trait that is true if `pattern` is found in the answer. Set `invert_result` to reverse this.
 
-    Patterns have the syntax of the `regex` library. They are checked when a file is loaded and before a run.
+    Patterns use the syntax of the `regex` library. They are checked when a file is loaded and before a run.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

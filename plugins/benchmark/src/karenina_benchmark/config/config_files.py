@@ -42,10 +42,10 @@ def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Save the values set explicitly to a JSON file, for `read_config` and the option `--config`.
+    """Save the explicitly set values to a JSON file, for use with `read_config` and the option `--config`.
 
-    API keys and other possible secrets are left out, with a warning. Raises `ConfigError` if the name does not end in
-    `.json`, a value cannot be saved, or the file cannot be written.
+    API keys and other possible secrets are omitted with a warning. Raises `ConfigError` if the file name does not end
+    in `.json`, a value cannot be saved, or the file cannot be written.
     """
     file = Path(path)
     if file.suffix != ".json":
@@ -62,15 +62,15 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the values set explicitly, and the names of secrets that were left out.
+    """Return the explicitly set values, and the names of the secrets that were omitted.
 
-    A name is `parsing_models.ID.endpoint_api_key`, for example.
+    An example of a name is `parsing_models.ID.endpoint_api_key`.
     """
     values, left_out = config.given(), list[str]()
     for name in model_settings():
 
         def public(model: ModelConfig, name: str = name) -> dict[str, Any]:
-            """Return the model without its secrets, and note their names."""
+            """Return the model without its secrets, and record their names."""
             kept, secrets = _without_secrets(model.model_dump(mode="json", exclude_unset=True), f"{name}.{model.id}")
             left_out.extend(secrets)
             return kept
@@ -80,7 +80,7 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
 
 
 def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
-    """Log a warning that names the secrets that were not saved, if there are any."""
+    """Log a warning with the names of the secrets that were not saved, if any."""
     if left_out:
         logger.warning("%s: some settings were not saved because they may be secret: %s", file, ", ".join(left_out))
 
@@ -88,10 +88,11 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Remove the secrets from the values of a model. Returns the rest, and the names of what was left out.
+    """Remove the secrets from a model's values. Returns the remaining values and the names of the secrets.
 
-    `secrecy` contains the kind of secret in each setting: `key` and `whole` are left out, and a dict in any other is
-    searched for names like `api_key`. If `secrecy` is empty, all values are searched. Names begin with `place`.
+    `secrecy` maps settings to the kind of secret they hold. Settings of kind `key` or `whole` are removed, and dicts in
+    all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched. Each
+    returned name starts with `place`.
     """
     public: dict[str, Any] = {}
     left_out: list[str] = []
@@ -110,8 +111,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
     """Read the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
 
     The file may be up to 100 MB in size. Set another limit with `max_bytes` or the environment variable
-    `KARENINA_MAX_FILE_BYTES`. Errors do not quote values, which may be API keys. An empty file has no values. Of a
-    preset from the reference project, the settings in it are returned.
+    `KARENINA_MAX_FILE_BYTES`. Errors do not quote values, because these may be API keys. An empty file has no values.
+    For a preset from the reference project, the settings within it are returned.
     """
     file = Path(path)
     try:
@@ -139,7 +140,7 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
     """Return the settings under `config` if this is a preset from the reference project.
 
-    Models without an interface get that project's default. Other values are returned unchanged.
+    Models without an interface get that project's default. Any other values are returned unchanged.
     """
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
@@ -149,9 +150,9 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Fill in the reference project's default interface, `langchain`, in a model without one.
+    """Set the interface of a model that has none to `langchain`, the default of the reference project.
 
-    Anything but a dict is returned unchanged.
+    Anything other than a dict is returned unchanged.
     """
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
@@ -159,7 +160,7 @@ def _with_default_interface(model: Any) -> Any:
 def _parse(file: Path, text: str) -> Any:
     """Parse the text of a file.
 
-    Raises `ValueError`, without quoting values, if it is invalid or its suffix is unknown.
+    Raises `ValueError`, without quoting values, if the text is invalid or the file's suffix is unknown.
     """
     suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
@@ -190,7 +191,7 @@ def _parse(file: Path, text: str) -> Any:
 def _parse_yaml(file: Path, text: str) -> Any:
     """Parse a YAML file.
 
-    Raises `ValueError` (not `ConfigError`), saying where and how to fix it, if it is invalid.
+    Raises `ValueError` (not `ConfigError`), with the place and a fix, if the text is invalid.
     """
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml_files import read
@@ -202,14 +203,14 @@ def _parse_yaml(file: Path, text: str) -> Any:
 
 
 class ConfigLayers:
-    """Layers of settings, of which later ones win. The origin of each value is known."""
+    """Layers of settings in which later layers override earlier ones. The origin of each value is recorded."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.origin: dict[str, str] = {}
 
     def add(self, values: Mapping[str, Any], origin: str) -> None:
-        """Add a layer of values from `origin`. Raises `ConfigError` if they conflict."""
+        """Add a layer of values from `origin`. Raises `ConfigError` if its values conflict."""
         try:
             flat = translate_settings(flatten_settings(values))
         except ConfigError as error:
@@ -218,18 +219,18 @@ class ConfigLayers:
         self.origin.update(dict.fromkeys(flat, origin))
 
     def names_from(self, origin: str) -> frozenset[str]:
-        """Return the settings whose values come from `origin`."""
+        """Return the names of the settings whose values come from `origin`."""
         return frozenset(name for name, source in self.origin.items() if source == origin)
 
     def make_config(self) -> VerificationConfig:
-        """Build the configuration. Raises `ConfigError`, naming the origin of each invalid value."""
+        """Build the configuration. Raises `ConfigError` with the origin of each invalid value."""
         try:
             return VerificationConfig(**self.values)
         except ConfigError as error:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        """Add the origin of the setting that a problem begins with, if it is known."""
+        """Add the origin of the setting that `problem` starts with, if it is known."""
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin
@@ -238,8 +239,7 @@ class ConfigLayers:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return the settings in `table`, keyed by their full names, with relative paths to recordings resolved against the
-    folder of `file`.
+    """Return the settings in `table` by full name, with paths to recordings resolved against the folder of `file`.
 
     If `file` is None, the paths are left unchanged.
     """
@@ -256,7 +256,7 @@ def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str,
 
 
 def _resolve_recording(model: Any, folder: Path) -> Any:
-    """Resolve the path in `manual_traces` of a model against `folder`."""
+    """Resolve the path in a model's `manual_traces` against `folder`."""
     traces = model.get("manual_traces") if isinstance(model, Mapping) else None
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
@@ -266,7 +266,7 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
     """Return a benchmark's `config` section by full name, with paths and programs resolved.
 
-    They are relative to the folder of the file.
+    Paths and programs are relative to the folder of the benchmark's file.
     """
     from karenina_core.config import all_settings
 
@@ -283,7 +283,7 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def _resolve_programs(model: Any, folder: Path) -> Any:
-    """Resolve a model's paths against `folder`: MCP server commands and path settings of its adapter."""
+    """Resolve a model's paths against `folder`: MCP server commands, and settings of its adapter that are paths."""
     if not isinstance(model, Mapping):
         return model
     resolved = dict(model)
@@ -300,7 +300,7 @@ def _resolve_programs(model: Any, folder: Path) -> Any:
 
 
 def _path_settings(interface: Any) -> frozenset[str]:
-    """Return the adapter's own settings that are paths. Empty if it is not installed."""
+    """Return the names of the adapter's own settings that are paths, or an empty set if it is not installed."""
     from karenina_core import plugins
     from karenina_core.errors import PluginError
     from karenina_toolkit.plugin_lookup import find_adapter

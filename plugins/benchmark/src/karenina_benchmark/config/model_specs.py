@@ -1,4 +1,4 @@
-"""Models on the command line: `interface:model_name`, optionally with a base URL, or a JSON object."""
+"""Models on the command line, written as `interface:model_name` with an optional base URL, or as a JSON object."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """Parse a model on the command line, and return its fields. `id` may be missing.
+    """Parse a model given on the command line, and return its fields. `id` may be missing.
 
-    Anything that starts with a brace is a JSON object. Otherwise, the interface ends at the first colon, so names may
-    contain colons (`openai:llama3:8b`). The base URL follows the first `@` before `http://` or `https://`. Raises
-    `ConfigError` if the model is invalid.
+    A specification that starts with a brace is a JSON object. Otherwise, the interface ends at the first colon, so
+    model names may contain colons (`openai:llama3:8b`). The base URL follows the first `@` that precedes `http://` or
+    `https://`. Raises `ConfigError` if the model is invalid.
     """
     text = spec.strip()
     if text.startswith("{"):
@@ -51,14 +51,14 @@ def parse_model(spec: str) -> dict[str, Any]:
 
 
 def _forms(text: str) -> str:
-    """Describe how to write a model. Examples contain `text` if it can be shown and has no colon."""
+    """Describe how to write a model. The examples contain `text` if it has no colon and is safe to show."""
     if ":" in text or not _HARMLESS_NAME.fullmatch(text):
         return _FORMS
     return f"write interface:model_name, for example openai:{text}, or openai:{text}@http://host/v1 for your own server"
 
 
 def _check_address(interface: str, rest: str) -> None:
-    """Raise `ConfigError` for a base URL without a scheme, which would become part of the model name.
+    """Raise `ConfigError` for a base URL without a scheme, because it would become part of the model name.
 
     Calls would then go to the provider's default server. The message does not show anything that may be an API key.
     """
@@ -78,7 +78,7 @@ def _check_address(interface: str, rest: str) -> None:
 def _parse_object(text: str) -> dict[str, Any]:
     """Parse a model that is a JSON object.
 
-    Raises `ConfigError`, without quoting `text`, because it may contain an API key.
+    Raises `ConfigError` without quoting `text`, because it may contain an API key.
     """
     try:
         model: dict[str, Any] = json.loads(text)
@@ -99,7 +99,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the model name of all answers in a file, or the file's name if they differ.
+    """Return the model name that all answers in a file share, or the file's stem if they differ.
 
     A file that cannot be read is not an error here.
     """
@@ -117,11 +117,11 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models for one role.
+    """Return the models for one role, each with an `id`.
 
-    Each has an `id`, which is as specified or its name, with a number if that is taken. Each file in `recordings` adds
-    a model that returns the answers in it. Its name is that of all answers, or the file's name if they differ. If
-    several models have the same name, a warning says which id each of them has.
+    The `id` is as specified, or otherwise the model's name, with a number added if that is taken. Each file in
+    `recordings` adds a model that returns the answers in this file. Its name is the model name that all answers share,
+    or the file's stem if they differ. If several models have the same name, a warning lists their ids.
 
     Raises `ConfigError` if a model is invalid or a file is given twice.
     """
@@ -154,7 +154,7 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
 
 
 def _origin(model: Mapping[str, Any]) -> str:
-    """Return where a model's replies come from: its recordings, or interface, name and base URL without secrets."""
+    """Return the source of a model's replies: its recordings, or its interface, name and base URL without secrets."""
     traces = model.get("manual_traces")
     if isinstance(traces, str):
         return traces

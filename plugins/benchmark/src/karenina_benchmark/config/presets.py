@@ -1,7 +1,7 @@
-"""Presets: configurations that a user has saved under a name, for `--config NAME`.
+"""Presets, which are configurations that a user has saved under a name for `--config NAME`.
 
-Presets are JSON files without secrets in the `presets` folder of the user's configuration. Only the user can write
-there.
+Presets are JSON files without secrets in the `presets` folder of the user's configuration. Only the user can write to
+this folder.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _SUFFIX: Final = ".json"
 
 
 def presets_folder() -> Path:
-    """Return the folder for presets, which may not exist."""
+    """Return the folder for presets, which may not exist yet."""
     from karenina_engine.user_files import trust_path
 
     return trust_path().parent / "presets"
 
 
 def list_presets() -> dict[str, Path]:
-    """Return the files of the presets, keyed and sorted by name."""
+    """Return the files of all presets, keyed and sorted by name."""
     return {path.stem: path for path in sorted(presets_folder().glob(f"*{_SUFFIX}"))}
 
 
 def preset_path(name: str) -> Path:
-    """Return the file of a preset. Raises `ConfigError`, suggesting a similar name, if there is none."""
+    """Return the file of a preset. Raises `ConfigError`, suggesting a similar name, if it does not exist."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
 
@@ -42,7 +42,7 @@ def preset_path(name: str) -> Path:
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
     """Save the settings in `names` as a preset, and return its file.
 
-    An existing preset is replaced. Secrets are left out with a warning, and paths to recordings become absolute. Raises
+    An existing preset is replaced. Secrets are omitted with a warning, and paths to recordings become absolute. Raises
     `ConfigError` if the name is invalid or the preset cannot be saved.
     """
     from pydantic_core import PydanticSerializationError, to_json
@@ -70,7 +70,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 def delete_preset(name: str) -> Path:
     """Delete a preset, and return the path of its file.
 
-    Raises `ConfigError` if it does not exist or cannot be deleted.
+    Raises `ConfigError` if the preset does not exist or cannot be deleted.
     """
     from karenina_core.errors import ConfigError
 
@@ -83,13 +83,12 @@ def delete_preset(name: str) -> Path:
 
 
 def _with_absolute_paths(name: str, value: Any) -> Any:
-    """Make the paths to recordings in a setting absolute. Otherwise, they would be relative to the preset."""
+    """Make the paths to recordings in a setting absolute, because they would otherwise be relative to the preset."""
     from karenina_engine.model_settings import map_models, model_settings
 
     return map_models(value, _with_absolute_recording) if name in model_settings() else value
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the path to a model's recordings absolute, if it has any."""
     traces = model.get("manual_traces")
     return {**model, **({"manual_traces": str(Path(traces).absolute())} if isinstance(traces, str) else {})}

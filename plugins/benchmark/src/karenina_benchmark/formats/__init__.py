@@ -1,1 +1,1 @@
-"""Benchmark file formats: YAML, JSON-LD checkpoints, JSON lines, tables, and those of plugins."""
+"""Benchmark file formats: YAML, JSON-LD checkpoints, JSON lines, tables, and formats added by plugins."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
 
 FORMAT_VERSION = 1
-"""The version of this format. Newer files are rejected."""
+"""The version of this format. Files with a newer version are rejected."""
 FORMAT_PROPERTY = "karenina_format_version"
 REFERENCE_MAJOR = 3
 
@@ -67,7 +67,7 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
     """Return the benchmark as a JSON-LD document.
 
-    Raises `BenchmarkFileError`, naming `path`, if a checkpoint cannot represent something.
+    Raises `BenchmarkFileError` for `path` if the benchmark contains something that a checkpoint cannot represent.
     """
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
@@ -100,7 +100,7 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
-    """Return the properties of the benchmark: format version, workspace root, run configuration and metadata."""
+    """Return the benchmark's properties: format version, workspace root, run configuration and metadata."""
     properties = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
     if benchmark.workspace_root is not None:
         properties.append(property_value("workspace_root", str(benchmark.workspace_root)))
@@ -111,7 +111,7 @@ def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
 
 
 def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `BenchmarkFileError` for `unread` content of another format that a checkpoint cannot represent."""
+    """Raise `BenchmarkFileError` for `unread` content from another format that a checkpoint cannot represent."""
     place = "the benchmark"
     try:
         check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
@@ -131,10 +131,9 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
-    """Raise `ValueError` for an unknown property that would be read as a known value the next time.
+    """Raise `ValueError` for an unknown property that would be mistaken for a known value when it is read back.
 
-    `known` contains the names of properties that are read as values, and `written` the properties written for these
-    values.
+    `known` contains the names of properties that are read as values, and `written` the properties written for them.
     """
     names = {entry["name"] for entry in written}
     for name in Properties(unread.get("properties")).names():
@@ -186,9 +185,9 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
 
 
 def _question_properties(question: Question) -> list[Any]:
-    """Return the properties of a question: fields that have no key in schema.org, and its metadata.
+    """Return a question's properties: fields that have no key in schema.org, and its metadata.
 
-    Apart from the workspace path and the metadata, values are strings with JSON.
+    Except for the workspace path and the metadata, all values are JSON strings.
     """
     properties: list[Any] = []
     for name in ("author", "sources"):
@@ -215,8 +214,8 @@ def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scop
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
     """Read a benchmark from JSON-LD, or from JSON written by the reference project's graphical interface.
 
-    Errors in questions and in global traits are collected in `broken`. Raises `BenchmarkFileError`, naming `path`, if
-    nothing can be read.
+    Errors in questions and global traits are collected in `broken`. Raises `BenchmarkFileError` for `path` if nothing
+    can be read.
     """
     try:
         data = as_checkpoint(parse_object(text, path), path)
@@ -267,7 +266,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics, adding errors in traits to `broken`. A rubric without traits is None."""
+    """Set the benchmark's rubrics, and add errors in traits to `broken`. A rubric without traits is None."""
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):
@@ -288,7 +287,7 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
 
 
 def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> BenchmarkFileError:
-    """Return the error for an exception at `place`. A validation error may have several problems."""
+    """Return the error for an exception at `place`. A validation error may describe several problems."""
     what = explain_error(error) if isinstance(error, ValueError) else str(error)
     return BenchmarkFileError(path, place, what, cure, cause=error)
 
@@ -316,14 +315,14 @@ _ROOT_KEYS = {
 }
 _ITEM_KEYS = {"@type", "@id", "dateCreated", "dateModified", "item", "keywords"}
 _PARTS = {"answer": {"@type", "text"}, "code": {"@type", "text"}}
-"""The known keys of the parts of a question. Others are kept in `unread`."""
+"""The known keys of a question's parts. All other keys are kept in `unread`."""
 _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "additionalProperty", "keywords"}
 
 
 def _check_version(properties: Properties, path: Path) -> None:
     """Raise `BenchmarkFileError` if the format version (of Karenina or the reference project) is not supported.
 
-    A file without a version is fine.
+    A file without a version is accepted.
     """
     version = properties.take(FORMAT_PROPERTY)
     reference_version = next(
@@ -341,7 +340,7 @@ def _check_version(properties: Properties, path: Path) -> None:
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
     """Read the benchmark without its questions and traits. Raises `ValueError` if a value is invalid.
 
-    What was read is removed from `properties`.
+    All values that were read are removed from `properties`.
     """
     benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
     benchmark.description = _read_text(data, "description", "")
@@ -361,7 +360,7 @@ def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkCont
 
 
 def _read_item(item: object) -> Question:
-    """Read the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if it is invalid."""
+    """Read the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if the question is invalid."""
     if not isinstance(item, dict):
         raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")
@@ -400,9 +399,9 @@ def _read_item(item: object) -> Question:
 
 
 def _read_extra(value: object) -> dict[str, Any]:
-    """Read the fields of plugins. There are none if `value` is None.
+    """Read plugin fields. None means that there are no fields.
 
-    Raises `ValueError` for other fields, which could replace the question's own.
+    Raises `ValueError` for any other field, because it could replace one of the question's own fields.
     """
     if value is None:
         return {}
@@ -420,7 +419,7 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Remove `globalRubric` from `rest`, and return the traits in it as `Rating`s.
+    """Remove `globalRubric` from `rest`, and return its traits as `Rating`s.
 
     Any other content of `globalRubric` stays in `rest`.
     """
@@ -435,32 +434,31 @@ def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
 
 
 def _locate(number: int, question_id: object) -> str:
-    """Return the number of a question, and its id if it has one, for messages."""
+    """Return a question's number, with its id if it has one, for messages."""
     return f"question {number} ({question_id})" if question_id else f"question {number}"
 
 
 def _unknown_keys(data: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return the entries whose keys are not in `known`."""
     return {key: value for key, value in data.items() if key not in known}
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a value as a list. JSON-LD allows a single value in place of a list of one."""
+    """Return a value as a list, because JSON-LD allows a single value instead of a list of one."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
 def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
-    """Return an object's keywords, from a list or, as in schema.org, a comma-separated string."""
+    """Return an object's keywords, from a list or from a comma-separated string as in schema.org."""
     value = part.get("keywords")
     return [*split_keywords([value])] if isinstance(value, str) else _as_list(value)
 
 
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key without its `@type`. Empty if it is missing.
+    """Return the object under a key without its `@type`, or an empty dict if it is missing.
 
-    Raises `ValueError` for several objects or another value.
+    Raises `ValueError` if there are several objects or another kind of value.
     """
     parts = _as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
@@ -479,7 +477,7 @@ _REQUIRED = object()
 def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
     """Return the string under a key, or `default` if it is missing or null. A numeric `version` becomes a string.
 
-    Raises `ValueError` for other values, or if there is neither a string nor a default.
+    Raises `ValueError` for any other value, or if there is neither a string nor a default.
     """
     value = data.get(key)
     if value is None:
@@ -494,7 +492,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a string with JSON. Anything else is returned unchanged."""
+    """Decode a JSON string. Anything else is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:

@@ -1,6 +1,6 @@
-"""Rubric traits in checkpoints: schema.org `Rating`s with `PropertyValue`s for everything else.
+"""Rubric traits in checkpoints, stored as schema.org `Rating`s with `PropertyValue`s for everything else.
 
-`check_unread` also checks unknown content of questions and of whole checkpoints before it is saved.
+`check_unread` also checks the unknown content of questions and of whole checkpoints before it is saved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence, Set
 
 REFERENCE_PROPERTY = "benchmark_format_version"
-"""The property for the format version in files of the reference project."""
+"""The property for the format version in files written by the reference project."""
 _PREFIX = "karenina:"
 _SCOPES = ("QuestionSpecific", "Global")
 _WORDS = {
@@ -47,15 +47,15 @@ _DYNAMIC = "DynamicRubricTrait"
 _OWN_KEYS = {"@type", "name", "description", "additionalType", "additionalProperty"}
 _RANGE_KEYS = {"bestRating", "worstRating"}
 _ENCODED = ("metrics", "tp_instructions", "tn_instructions", "classes")
-"""Values that older files contain as JSON strings."""
+"""Values that are stored as JSON strings in older files."""
 _SCALED = ("llm", "agentic", "callable")
 _OVERRIDE = "model_override"
 
 
 class Properties:
-    """A list of `PropertyValue`s, to be taken out by name. The others stay in `rest`.
+    """A list of `PropertyValue`s to take out by name. All others stay in `rest`.
 
-    None means no properties, and a single object is a list of one. Raises `ValueError` for other values.
+    None means no properties, and a single object counts as a list of one. Raises `ValueError` for any other value.
     """
 
     def __init__(self, listed: object) -> None:
@@ -68,7 +68,7 @@ class Properties:
         self.rest: list[Any] = listed.copy()
 
     def take(self, name: str, default: Any = None) -> Any:
-        """Remove the first property with this name from `rest`, and return its value, or `default` if there is none.
+        """Remove the first property called `name` from `rest` and return its value, or `default` if there is none.
 
         Properties with keys other than `@type`, `name` and `value` are not taken.
         """
@@ -90,14 +90,14 @@ class Properties:
 
 
 def property_value(name: str, value: object) -> dict[str, Any]:
-    """Return a schema.org `PropertyValue` with this name and value."""
+    """Return a schema.org `PropertyValue` with the given name and value."""
     return {"@type": "PropertyValue", "name": name, "value": value}
 
 
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
     """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific".
 
-    With `dynamic`, they are marked as traits of a dynamic rubric.
+    If `dynamic` is set, they are marked as traits of a dynamic rubric.
     """
     return [_make_rating(trait, scope, dynamic) for trait in traits]
 
@@ -105,10 +105,10 @@ def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = F
 def check_unread(
     unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
 ) -> None:
-    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost.
+    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint or be lost.
 
-    It must not contain keys in `taken`. `objects` maps keys with an object to the keys that this object must not
-    contain. Unless `others` is set, no other keys than these and `properties` are allowed.
+    `unread` must not contain keys in `taken`. `objects` maps keys that hold an object to the keys that this object must
+    not contain. Unless `others` is set, only these keys and `properties` are allowed.
     """
     for key, value in unread.items():
         if key in taken or not (others or key in objects or key == "properties"):
@@ -127,7 +127,7 @@ def check_unread(
 
 
 def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
-    """Raise `ValueError` if a `Rating` cannot represent the `unread` content of a trait."""
+    """Raise `ValueError` if a `Rating` cannot represent a trait's `unread` content."""
     for trait in traits:
         try:
             check_unread(trait.unread, frozenset(), {"rating": _OWN_KEYS}, others=False)
@@ -190,7 +190,7 @@ def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait]
 
 
 def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
-    """Read a `Rating`. Returns the trait and whether it is dynamic. An invalid trait is an `UnknownTrait`."""
+    """Read a `Rating`, and return the trait and whether it is dynamic. An invalid trait becomes an `UnknownTrait`."""
     properties = Properties(rating.get("additionalProperty"))
     word = str(rating.get("additionalType") or "RubricTrait").removeprefix(_PREFIX)
     for scope in _SCOPES:
@@ -237,7 +237,7 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
     """Remove null and unknown fields from an agentic trait's model, and return the unknown ones.
 
-    The reference project writes all fields of its models, including some that Karenina does not have.
+    The reference project writes all fields of its models, including fields that Karenina does not have.
     """
     override = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
     data[_OVERRIDE] = {name: value for name, value in override.items() if name in ModelConfig.model_fields}
@@ -245,9 +245,9 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Create a trait. With a `problem` or invalid values, it is unscorable.
+    """Create a trait. If there is a `problem` or a value is invalid, the trait is marked as unscorable.
 
-    With `needs_concept`, it needs a summary or a description of its concept.
+    If `needs_concept` is set, the trait must have a summary or a description of its concept.
     """
     if problem is None:
         try:
@@ -272,7 +272,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return why the trait could not be scored after reading it back, if so.
+    """Return the reason if the trait could not be scored after reading it back, or None.
 
     For `needs_concept`, see `_make_trait`.
     """
@@ -290,7 +290,7 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the values in `data` that a trait of this kind does not use.
+    """Return the values in `data` that a trait of the given kind does not use.
 
     These are score bounds without a scale, and `tn_instructions` in `tp_only` mode.
     """
@@ -307,7 +307,7 @@ def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
-    """Convert the values of older files to the current format, in place.
+    """Convert values from older files to the current format, in place.
 
     Raises `ValueError` or `RecursionError` for a value that should be JSON but is not.
     """
@@ -327,7 +327,7 @@ def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]
 
 
 def set_callable_code(data: dict[str, Any]) -> None:
-    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), otherwise to `source`.
+    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), and otherwise to `source`.
 
     An empty value is removed.
     """

@@ -1,4 +1,4 @@
-"""The JSON Schema of the YAML benchmark format, for editors."""
+"""The JSON Schema for the YAML benchmark format, for use in editors."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ _IMPORT_TEXTS: Final = {
 
 
 def benchmark_schema(config: Mapping[str, Any]) -> Schema:
-    """Return the JSON Schema (draft 2020-12) of the YAML format. `config` is that of the configuration.
+    """Return the JSON Schema (draft 2020-12) of the YAML format.
 
-    It includes the primitives and trait kinds of the installed plugins.
+    `config` is the schema of the configuration. The result includes the primitives and trait kinds of installed
+    plugins.
     """
     owned = OwnedFields(active_plugins()).models
     settings = {key: value for key, value in config.items() if key not in ("$schema", "$defs")}
@@ -90,12 +91,12 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     defs["Traits"] = _traits(kinds)
     defs["Strategy"] = _strategy()
     defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
-    defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"])
+    defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"], defs)
     defs["Field"]["properties"]["from"]["anyOf"] = [{"enum": _known_value_names()}, _TEXT]
     defs["RowField"] = _object(_FIELD_TEXTS, {})
     defs["Example"] = _object(_help_texts(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
     defs["Question"] = _question()
-    defs["Question"]["properties"] |= _plugin_fields(owned["question_fields"])
+    defs["Question"]["properties"] |= _plugin_fields(owned["question_fields"], defs)
     defs["QuestionsFrom"] = _object(_IMPORT_TEXTS, {**_template_types("RowField"), "rubric": _rubric()}, ["file"])
     top: Schema = {
         "karenina": {"const": yaml_format.FORMAT_VERSION},
@@ -118,7 +119,6 @@ def _known_value_names() -> list[str]:
 
 
 def _question() -> Schema:
-    """Return the schema of a question."""
     types: Schema = {
         "question": {"type": ["string", "number", "boolean"]},
         "keywords": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
@@ -140,7 +140,7 @@ def _question() -> Schema:
 
 
 def _template_types(field: str) -> Schema:
-    """Return the schemas of the keys that declare a template. `field` is the definition of its fields."""
+    """Return the schemas of the keys that declare a template. `field` is the name of the definition for its fields."""
     fields: Schema = {"type": ["object", "null"], "additionalProperties": {"$ref": f"#/$defs/{field}"}}
     return {"answer": fields, "strategy": {"anyOf": [{"$ref": "#/$defs/Strategy"}, {"type": "null"}]}}
 
@@ -164,7 +164,7 @@ def _field_types() -> Schema:
 
 
 def _strategy() -> Schema:
-    """Return the schema of a strategy: the name of a field, or a condition on other strategies."""
+    """Return the schema of a strategy, which is a field name or a condition on other strategies."""
     conditions = {"type": "array", "items": {"$ref": "#/$defs/Strategy"}, "minItems": 1}
     counted = {
         "type": "object",
@@ -178,12 +178,15 @@ def _strategy() -> Schema:
 
 
 def _rubric() -> Schema:
-    """Return the schema for a rubric that may be omitted."""
+    """Return the schema of a rubric that may be omitted."""
     return {"anyOf": [{"$ref": "#/$defs/Traits"}, {"type": "null"}]}
 
 
 def _traits(kinds: list[Schema]) -> Schema:
-    """Return the schema of a rubric: a list of traits, or a list for each kind, where traits need no type."""
+    """Return the schema of a rubric, which is a list of traits, or a list for each kind of trait.
+
+    In the lists for each kind, traits need no type.
+    """
     by_kind = {name: {"type": "array"} for name in Rubric.model_fields}
     return {
         "anyOf": [
@@ -194,7 +197,7 @@ def _traits(kinds: list[Schema]) -> Schema:
 
 
 def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]:
-    """Add the schema of each model to `defs` with its `type`, and return references to them."""
+    """Add each model's schema to `defs` with its `type`, and return references to the schemas."""
     references: list[Schema] = []
     for name, model in models.items():
         _add_type(defs, name, model)
@@ -205,7 +208,8 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
     """Add a model's schema to `defs`, with the `type` that it has in a file.
 
-    This is `name`, unless the model has its own field `type`. If pydantic cannot make the schema, it only knows `type`.
+    The `type` is `name`, unless the model has its own field `type`. If pydantic cannot create the schema, it only
+    contains `type`.
     """
     try:
         schema = model.model_json_schema(ref_template=_REF)
@@ -222,28 +226,38 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
 
 
 def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Mapping[str, type[BaseModel]]) -> None:
-    """Add the fields of plugins to the schema of a trait kind, without changing its own properties.
+    """Add plugin fields to the schema of a trait kind, without changing its own properties.
 
-    `owned` contains the fields of installed plugins. Those of plugins that are not installed may have any value.
+    `owned` contains the fields of installed plugins. Fields of plugins that are not installed accept any value.
     """
     type_name = kind.model_fields["type"].default
-    own = _plugin_fields({name: model for name, model in owned.items() if type_name in kinds_with(model)})
+    own = _plugin_fields({name: model for name, model in owned.items() if type_name in kinds_with(model)}, defs)
     others: Schema = {name: {} for name in sorted(read_catalog()["trait_fields"]) if name not in owned}
     defs[kind.__name__]["properties"] = {**others, **own, **defs[kind.__name__]["properties"]}
 
 
-def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
-    """Return the schemas of the fields of plugins, by full name and as tables for their packages."""
-    return with_tables(
-        {
-            name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
-            for name, model in models.items()
-        }
-    )
+def _plugin_fields(models: Mapping[str, type[BaseModel]], defs: Schema) -> Schema:
+    """Return the schemas of the fields of plugins, by full name and as tables for their packages.
+
+    Definitions that they refer to are added to `defs`. Fields of a model for which pydantic cannot make a schema may
+    have any value.
+    """
+    found: Schema = {}
+    for name, model in models.items():
+        plain = name.rpartition(".")[2]
+        try:
+            schema = model.model_json_schema(ref_template=_REF)
+        except PydanticInvalidForJsonSchema:
+            schema = {"properties": {plain: {}}}
+        for inner, part in schema.get("$defs", {}).items():
+            defs.setdefault(inner, part)
+        described = {"description": model.model_fields[plain].description or ""}
+        found[name] = {**schema["properties"].get(plain, {}), **described}
+    return with_tables(found)
 
 
 def with_tables(properties: Mapping[str, Any]) -> Schema:
-    """Allow `my_package: {words: ...}` as another form of `my_package.words` in the properties."""
+    """Allow `my_package: {words: ...}` as an alternative to `my_package.words` in the properties."""
     extended: Schema = dict(properties)
     for name, schema in properties.items():
         package, _, field = name.rpartition(".")
@@ -254,22 +268,22 @@ def with_tables(properties: Mapping[str, Any]) -> Schema:
 
 
 def _list_of(name: str) -> Schema:
-    """Return the schema of a list of values defined as `name`. A single value or null is accepted too."""
+    """Return the schema of a list of values defined as `name`. A single value or null is accepted as well."""
     reference = {"$ref": f"#/$defs/{name}"}
     return {"anyOf": [{"type": "array", "items": reference}, reference, {"type": "null"}]}
 
 
 def _help_texts(model: type[BaseModel]) -> dict[str, str]:
-    """Return the descriptions of a model's fields by name. They may be empty."""
+    """Return the descriptions of a model's fields by name. Descriptions may be empty."""
     return {name: info.description or "" for name, info in model.model_fields.items()}
 
 
 def _object(
     texts: Mapping[str, str], types: Mapping[str, Schema], required: Iterable[str] = (), default: Schema | None = None
 ) -> Schema:
-    """Return the schema of a mapping with the keys and descriptions in `texts`, and no others.
+    """Return the schema of a mapping that has the keys and descriptions in `texts` and no other keys.
 
-    `types` contains the schemas of some keys, and `default` is for the rest.
+    `types` contains the schemas of some keys, and `default` is the schema of all others.
     """
     properties = {name: {**types.get(name, default or {}), "description": text} for name, text in texts.items()}
     return {

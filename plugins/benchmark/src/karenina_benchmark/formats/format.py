@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
 
 CheckPaths = Callable[["Path", Sequence[str]], bool | None]
-"""Called with a benchmark's file and the files it names, before any of these is opened.
+"""A function that is called with a benchmark's file and the files it refers to, before any of them is opened.
 
-It must raise an exception if they must not be read. Return True if files outside the benchmark's folder may be read,
-False if they have been reported and are skipped, and None if there are none.
+It must raise an exception if the files must not be read. It returns True if files outside the benchmark's folder may be
+read, False if they have been reported and must be skipped, and None if there are none.
 """
 
 
@@ -27,12 +27,12 @@ class Format:
     `.bench.json`). A format without suffixes is only used for files that it recognizes.
 
     `read` returns the benchmark in a file, without executing anything in it. Before it opens other files, it must call
-    its second argument with their names. `write` yields the new content of a file as text (encoded as UTF-8) or bytes;
-    the file is replaced after the last piece. `read_columns` reads a table with other column names; its second argument
-    maps the names in `karenina run --columns` to columns. All three may raise `BenchmarkFileError`.
+    its second argument with their names. `write` yields the new content of a file as text (encoded as UTF-8) or bytes,
+    and the file is replaced after the last piece. `read_columns` reads a table with other column names. Its second
+    argument maps the names used with `karenina run --columns` to columns. All three may raise `BenchmarkFileError`.
 
-    `recognizes` is called for tables, and for JSON files that are not benchmarks. Return True if a file certainly has
-    this format, whatever its suffix.
+    `recognizes` is called for tables, and for JSON files that are not benchmarks. It returns True if a file certainly
+    has this format, whatever its suffix.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The registry of file formats. The suffix of a file selects one.
+"""The registry of file formats, which are selected by a file's suffix.
 
-The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables. A JSON file with rows of arbitrary
-keys, as other programs write them, is a table.
+The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables. A JSON file that contains rows with
+arbitrary keys, as written by other programs, is a table.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def _read_jsonl(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a table whose columns are found by their names."""
+    """Read a table whose columns are recognized by their names."""
     return _read_columns(path, {})
 
 
 def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    """Read a table. Columns that `columns` does not map are found by their names."""
+    """Read a table. Columns that `columns` does not map are recognized by their names."""
     from karenina_benchmark.formats.table_format import read_table
 
     return read_table(path, columns)
@@ -90,19 +90,16 @@ def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkCo
 
 
 def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the contents of a checkpoint."""
     yield serialize_checkpoint(benchmark, path)
 
 
 def _write_yaml(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the contents of a YAML file."""
     from karenina_benchmark.formats.yaml_format import serialize_yaml
 
     yield serialize_yaml(benchmark, path)
 
 
 def _write_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the lines of a JSON lines file."""
     from karenina_benchmark.formats.jsonl_format import serialize_jsonl
 
     yield from serialize_jsonl(benchmark, path)
@@ -128,11 +125,11 @@ FORMATS: Final = (
 )
 
 OWNER: Final = "karenina-benchmark"
-"""The distribution that offers the built-in formats."""
+"""The distribution that provides the built-in formats."""
 
 
 def list_formats(plugins: Plugins) -> list[Offer[Format]]:
-    """Return the formats of all plugins. The built-in ones are always included."""
+    """Return the formats of all plugins, including the built-in ones."""
     from karenina_core.catalog import __version__
 
     offered = plugins.offers(karenina_formats)
@@ -141,9 +138,9 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format at the end of the file name, such as `.bench.json`.
+    """Return the longest suffix of an installed format that `path` ends with, such as `.bench.json`.
 
-    The default is `path.suffix`. The result is in lower case.
+    If there is none, returns `path.suffix`. The result is in lower case.
     """
     name = path.name.lower()
     suffixes = [suffix for offer in list_formats(plugins) for suffix in offer.value.suffixes]
@@ -155,10 +152,10 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format with this suffix. With `writes`, it must be one that can be written.
+    """Return the format for the given suffix. If `writes` is set, it must be a format that can be written.
 
-    Raises `BenchmarkFileError` for `path` if there is none, listing the known suffixes, or if two distributions have
-    one.
+    Raises `BenchmarkFileError` for `path` if no format has this suffix, listing the known suffixes, or if two
+    distributions provide one.
     """
     offered = [offer for offer in list_formats(plugins) if offer.value.write is not None or not writes]
     matching = [offer for offer in offered if suffix in offer.value.suffixes]
@@ -179,9 +176,9 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and names of the formats in one string, for messages.
+    """Return the suffixes and names of the formats as one string, for messages.
 
-    Formats without suffixes are left out.
+    Formats without suffixes are omitted.
     """
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
@@ -189,11 +186,11 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a JSON file contains rows of arbitrary keys, as other programs write them.
+    """Return whether a JSON file contains rows with arbitrary keys, as written by other programs.
 
     JSON lines are rows, unless the first line is not an object or has keys that only benchmarks have, such as a
     declared `answer`. A `.json` document contains rows unless it is an object with the keys of a checkpoint. Empty
-    files and files with other suffixes have none. Raises `BenchmarkFileError` if the file cannot be read.
+    files and files with other suffixes contain no rows. Raises `BenchmarkFileError` if the file cannot be read.
     """
     try:
         if path.suffix.lower() not in LINES:
@@ -216,10 +213,10 @@ def has_rows(path: Path) -> bool:
 
 
 def _is_row(values: Mapping[str, Any]) -> bool:
-    """Return whether an object is a row from another program rather than a question or head of a benchmark.
+    """Return whether an object is a row from another program, not a question or the head of a benchmark.
 
-    An object with the key `karenina` is a head. A question has a `question`, no `answer` or one that is a mapping, and
-    only keys that questions may have, misspellings of these, or keys whose values are mappings.
+    An object with the key `karenina` is a head. A question has a `question`, and either no `answer` or one that is a
+    mapping. All its keys are keys that questions may have, misspellings of these, or keys whose values are mappings.
     """
     if "karenina" in values:
         return False

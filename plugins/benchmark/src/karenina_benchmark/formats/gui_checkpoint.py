@@ -1,8 +1,8 @@
 """JSON files from the reference project's graphical interface, read as JSON-LD checkpoints.
 
-Checkpoints from before JSON-LD are `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ..., "checkpoint":
-{id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept in the same places as
-in a JSON-LD checkpoint.
+Checkpoints from before JSON-LD have the form `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ...,
+"checkpoint": {id: question}}`, and files of extracted questions have the form `{id: question}`. Unknown content is kept
+in the same places as in a JSON-LD checkpoint.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _WORDS: Final = {
     "metric_traits": "MetricRubricTrait",
     "agentic_traits": "AgenticRubricTrait",
 }
-"""The kind of traits in each list of a rubric. Early files have one list, `traits`."""
+"""The kind of the traits in each list of a rubric. Early files have a single list, `traits`."""
 _QUESTION: Final = {"question", "raw_answer", "answer_template"}
 _DATES: Final = {"date_created": "dateCreated", "last_modified": "dateModified"}
 _KNOWN: Final = {*_QUESTION, *_DATES, "finished", "question_rubric", "keywords", "custom_metadata", "metadata"}
 _ENCODED: Final = ("author", "sources", "few_shot_examples")
 _FEED: Final = {"@context", "@type", "name", "dataFeedElement"}
-"""Keys of a JSON-LD checkpoint."""
+"""Keys that occur in JSON-LD checkpoints."""
 
 
 def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Convert a file from the graphical interface to a JSON-LD checkpoint. Other files are unchanged.
+    """Convert a file from the graphical interface to a JSON-LD checkpoint. Other files are returned unchanged.
 
     If the benchmark has no name, it is named after `path`. Raises `ValueError` for an invalid rubric.
     """
@@ -64,9 +64,10 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rubric's traits, with plain objects converted to `Rating`s, and the rest of the rubric.
+    """Return the rubric's traits as `Rating`s, and the remaining content of the rubric.
 
-    `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
+    Plain objects are converted. `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not
+    a trait.
     """
     ratings: list[dict[str, Any]] = []
     for name, word in _WORDS.items():
@@ -89,7 +90,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
-    """Convert a question from the graphical interface to a `DataFeedItem`. Other values are unchanged."""
+    """Convert a question from the graphical interface to a `DataFeedItem`. Other values are returned unchanged."""
     if not isinstance(data, Mapping):
         return data
     content: dict[str, Any] = {"text": data.get("question")}
@@ -125,7 +126,7 @@ def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
 def _properties(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of a question's properties.
 
-    These are `finished`, author, sources and few-shot examples if there are any, and custom metadata with the prefix
+    These are `finished`, author, sources and few-shot examples if present, and custom metadata with the prefix
     `custom_`.
     """
     if "finished" in data:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_formats() -> Sequence[Format]:
-    """Return file formats for benchmarks. The suffix of a file selects one.
+    """Return file formats for benchmarks. The suffix of a file selects its format.
 
     `Benchmark.load`, `Benchmark.save` and all commands that take a benchmark use them like the built-in formats.
     """

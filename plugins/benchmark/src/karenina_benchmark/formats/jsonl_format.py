@@ -6,7 +6,7 @@
 
 The first line may contain the top-level keys of the YAML format, except those for questions. Every other line contains
 the keys of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once to find
-its id, and only keeps ids and file offsets in memory: a question is built and checked each time it is accessed. Errors
+its id, and only keeps ids and file offsets in memory. A question is built and checked each time it is accessed. Errors
 name the line.
 """
 
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 _DIGEST_BYTES = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_BROKEN_LINES = 1000
-"""With more broken lines than this, a file probably has another format, and reading stops."""
+"""Maximum number of broken lines. If there are more, reading stops, because the file probably has another format."""
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Read a benchmark whose questions stay in the file. Also returns the ids of questions with `unread` content.
 
-    Its name comes from the first line or from the file. Errors in a line (not a JSON object, no question, or an id that
-    is already used) are collected in `broken`, and errors in the values of the first line in `problems`. Raises
-    `BenchmarkFileError` if no line can be read, or if there are more than 1000 errors.
+    The benchmark's name comes from the first line or from the file name. Errors in a line (not a JSON object, no
+    question, or an id that is already used) are collected in `broken`, and errors in the values of the first line in
+    `problems`. Raises `BenchmarkFileError` if no line can be read, or if there are more than 1000 errors.
     """
     file = _open(path)
     try:
@@ -84,7 +84,8 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 class LineIndex:
     """The position of each question by id, and the offset, number and digest of each line by position.
 
-    A digest shows whether a line has changed since loading. `broken` contains the errors of lines that cannot be read.
+    The digest shows whether a line has changed since loading. `broken` contains the errors for lines that cannot be
+    read.
     """
 
     positions: dict[str, int]
@@ -95,7 +96,7 @@ class LineIndex:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
-    """Index the lines. Returns the index, the head if there is one, and the ids of questions with `unread` content.
+    """Index the lines. Returns the index, the head or None, and the ids of questions with `unread` content.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
@@ -147,12 +148,12 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None
 
 
 def _digest(line: bytes) -> bytes:
-    """Return a digest of a line without its line break, to find out whether it has changed."""
+    """Return a digest of a line without its line break, to detect later changes."""
     return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST_BYTES).digest()
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
-    """Return the id of a question. Without one, it is made from its position and text.
+    """Return a question's id. If it has none, the id is made from the question's position and text.
 
     Raises `BenchmarkFileError` if the line has no question.
     """
@@ -175,7 +176,7 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 
 def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
-    """Return the object in a line as a section. All of its places have the number of the line."""
+    """Return the object in a line as a section. All places in it have the line's number."""
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
@@ -186,7 +187,7 @@ class _ScalarTexts(Mapping[Place, str]):
     json_object: Mapping[str, Any]
 
     def __getitem__(self, place: Place) -> str:
-        """Return the scalar at a place: a string unchanged, and anything else as JSON."""
+        """Return the scalar at `place`. A string is returned unchanged, and anything else as JSON."""
         value: Any = self.json_object
         for part in place:
             value = value[part]
@@ -200,10 +201,10 @@ class _ScalarTexts(Mapping[Place, str]):
 
 
 class QuestionLines(MutableMapping[str, Question]):
-    """The questions in a file by id. Each is built from its line when it is accessed.
+    """The questions in a file by id. Each question is built from its line when it is accessed.
 
-    Changes stay in memory and never change the file. Access raises `BenchmarkFileError` if the line is not a valid
-    question or has changed since loading.
+    Changes stay in memory and are never written to the file. Access raises `BenchmarkFileError` if the line is not a
+    valid question or has changed since loading.
     """
 
     def __init__(self, path: Path, file: IO[bytes], index: LineIndex) -> None:
@@ -225,7 +226,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return id in self._positions
 
     def __getitem__(self, id: str) -> Question:
-        """Return the question with this id, built from its line unless it has been replaced."""
+        """Return the question with the given id, built from its line unless it has been replaced."""
         position = self._positions[id]
         return self._changed[id] if position is None else self._read(id, position)
 
@@ -248,7 +249,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain one of the `words`, also with escapes or ligatures.
+        """Yield the ids of questions whose line may contain one of `words`, also with escapes or ligatures.
 
         Questions that have been replaced are always included.
         """
@@ -265,7 +266,7 @@ class QuestionLines(MutableMapping[str, Question]):
                 yield id
 
     def text_of(self, question_id: str) -> str:
-        """Return the text of a question. Raises `BenchmarkFileError` if its line has changed."""
+        """Return a question's text. Raises `BenchmarkFileError` if its line has changed."""
         position = self._positions[question_id]
         if position is None:
             return self._changed[question_id].question
@@ -293,7 +294,6 @@ class QuestionLines(MutableMapping[str, Question]):
         return _make_section(values, self._path, number)
 
     def _read_line(self, position: int) -> bytes:
-        """Return a question's line without its line break."""
         return self._read_lines(position)[0]
 
     def _read_lines(self, position: int) -> list[bytes]:
@@ -309,12 +309,12 @@ class QuestionLines(MutableMapping[str, Question]):
 
 
 def _may_hide_words(line: bytes) -> bool:
-    r"""Return whether a line may contain ASCII words as escapes (`\u0041`) or with other characters."""
+    r"""Return whether a line may contain ASCII words as escapes (`\u0041`) or in the form of other characters."""
     return b"\\u" in line or not line.isascii()
 
 
 def _normalize(line: bytes) -> str:
-    """Return a line with its escapes resolved, in NFKC as for Python identifiers.
+    """Resolve the escapes in a line and normalize it to NFKC, as for Python identifiers.
 
     A line that is not JSON is only decoded.
     """
@@ -326,7 +326,7 @@ def _normalize(line: bytes) -> str:
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     """Yield the benchmark as JSON lines.
 
-    Raises `BenchmarkFileError`, naming `path`, for a template without source or a value that is not JSON.
+    Raises `BenchmarkFileError` for `path` if a template has no source or a value is not JSON.
     """
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):
@@ -335,7 +335,7 @@ def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
-    """Return the values as a line of JSON. Raises `BenchmarkFileError`, with `where`, if one of them is not JSON."""
+    """Return the values as a line of JSON. Raises `BenchmarkFileError` at `where` if one of them is not JSON."""
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:

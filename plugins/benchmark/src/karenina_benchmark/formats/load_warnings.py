@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
-"""The keys of `unread` with unknown content of known parts."""
+"""Keys of `unread` that hold the unknown content of known parts."""
 _READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
 _SCENARIO: Final = "karenina:Scenario"
 PICKLED = "the file contains only a pickled function, which is never loaded"
 
 Found = dict[str, dict[str, None]]
-"""Where each name or reason occurs. The inner dicts serve as ordered sets."""
+"""The places where each name or reason occurs. The inner dicts serve as ordered sets."""
 
 
 def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return warnings about content without effect, and about traits that cannot be scored.
+    """Return warnings about content that has no effect, and about traits that cannot be scored.
 
-    These are two lists, of which the second has at most one warning, for all traits. `unread` contains the ids of
-    questions with `unread` content that are not in `questions`.
+    The warnings are returned as two lists. The second has at most one warning, which covers all traits. `unread`
+    contains the ids of questions with `unread` content that are not in `questions`.
     """
     scenarios = scenario_names(benchmark)
     parts = {"hasPart"} if scenarios else set()
@@ -42,7 +42,7 @@ def find_warnings(
     unscorable: Found = {}
 
     def check_traits(traits: Iterator[RubricTrait], of: str) -> None:
-        """Collect the unknown and unused names of traits, and why traits cannot be scored."""
+        """Collect the unknown and unused names of traits, and the reasons why traits cannot be scored."""
         for trait in traits:
             place = f"trait {trait.name!r}{of}"
             for name in _unknown_names(trait.unread) if not isinstance(trait, UnknownTrait) else ():
@@ -83,7 +83,7 @@ def find_warnings(
 
 
 def scenario_names(benchmark: BenchmarkContent) -> list[str]:
-    """Return the names of the reference project's scenarios in a checkpoint, where they are unknown content."""
+    """Return the names of the scenarios in a checkpoint from the reference project. They are unknown content here."""
     parts = benchmark.unread.get("hasPart")
     return [
         str(part.get("name"))
@@ -93,19 +93,22 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
 
 
 def describe_scenarios(names: Sequence[str]) -> str:
-    """Describe the scenarios for a message: their number, the first few names, and what they are."""
+    """Describe scenarios for a message, with their number, the first few names, and an explanation."""
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
-    return f"{count}, which are not evaluated (in a scenario, the next turn of a conversation depends on an answer)"
+    return (
+        f"{count}, which are not evaluated (in a scenario, the next turn of a conversation depends on an answer); "
+        "write them as questions with `turns`, whose conditions are decided by programs"
+    )
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
-    """Yield the traits in the rubrics. A rubric may be None."""
+    """Yield the traits in `rubrics`, some of which may be None."""
     for rubric in rubrics:
         yield from rubric.traits if rubric is not None else ()
 
 
 def why_unscorable(trait: RubricTrait) -> str | None:
-    """Return why the installed plugins cannot score a trait, or None if they can."""
+    """Return the reason why the installed plugins cannot score a trait, or None if they can."""
     if isinstance(trait, UnknownTrait):
         return trait.unscorable or (
             "no installed plugin provides traits of type "
@@ -115,9 +118,10 @@ def why_unscorable(trait: RubricTrait) -> str | None:
 
 
 def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of unknown content, including that of the parts in `_PARTS`.
+    """Yield the names of unknown content, including the content of the parts in `_PARTS`.
 
-    Null values, properties that are read elsewhere (such as `finished`), and JSON-LD's own keys with @ are left out.
+    Null values, properties that are read elsewhere (such as `finished`), and JSON-LD's own keys starting with @ are
+    skipped.
     """
     for key, value in unread.items():
         if key.startswith("@") or value is None:
@@ -133,7 +137,7 @@ def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _property_name(entry: Any) -> str:
-    """Return the name of a property, or `additionalProperty` if it has none."""
+    """Return a property's name, or `additionalProperty` if it has none."""
     name = entry.get("name") if isinstance(entry, Mapping) else None
     return name if isinstance(name, str) else "additionalProperty"
 
@@ -144,6 +148,6 @@ def _with_places(places_by_name: Found) -> list[str]:
 
 
 def _first_places(places: Iterable[str]) -> str:
-    """Return the first three places and how many more there are."""
+    """Return the first three places, and the number of further places."""
     shown = list(places)
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")

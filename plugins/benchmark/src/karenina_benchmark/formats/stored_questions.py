@@ -1,4 +1,4 @@
-"""The questions of a large table, in a temporary file so that they do not fill memory."""
+"""Stores the questions of a large table in a temporary file, so that they do not fill the memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGE: Final = 20_000
-"""Tables with at least this many rows have their questions in a file."""
+"""Tables with at least this many rows keep their questions in a file."""
 
 
 class StoredQuestions(QuestionLines):
     """The questions of a table by id. Each is built when it is accessed, without reading the table again.
 
     The temporary file has two lines for each question: its fields, and its place in the table. Add questions in a
-    `with` block. It raises `OSError` if they cannot be written.
+    `with` block, which raises `OSError` if they cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +35,7 @@ class StoredQuestions(QuestionLines):
         super().__init__(path, file, LineIndex({}, array("Q", [0]), array("L"), bytearray(), []))
 
     def add(self, place: Section, question: Question) -> None:
-        """Add a question at a place in the table. Its id must be new."""
+        """Add a question with its place in the table. The question's id must be new."""
         fields = question.model_dump_json(exclude_defaults=True).encode()
         location = json.dumps([place.where(), place.document.lines.get(())]).encode()
         self._file.write(b"%b\n%b\n" % (fields, location))
@@ -46,7 +46,7 @@ class StoredQuestions(QuestionLines):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write the rest of the content. After an error, close the file."""
+        """Write the remaining content, or close the file if there was an error."""
         complete = False
         try:
             if kind is None:
@@ -58,7 +58,7 @@ class StoredQuestions(QuestionLines):
                     self._file.close()
 
     def where(self, question_id: str) -> str | None:
-        """Describe where an added question is in the table, if there is one with this id."""
+        """Describe the place of an added question in the table, or return None if there is no question with this id."""
         if question_id not in self._positions:
             return None
         self._file.flush()
@@ -66,7 +66,7 @@ class StoredQuestions(QuestionLines):
         return place.where() if place is not None else ""
 
     def text_of(self, question_id: str) -> str:
-        """Return the text of a question."""
+        """Return a question's text."""
         position = self._positions[question_id]
         if position is None:
             return self._changed[question_id].question
@@ -74,7 +74,7 @@ class StoredQuestions(QuestionLines):
         return text
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the row of a question in the table, or None if the question has been replaced."""
+        """Return a question's row in the table, or None if the question has been replaced."""
         position = self._positions[question_id]
         if position is None:
             return None
@@ -83,5 +83,4 @@ class StoredQuestions(QuestionLines):
         return Section(Document(self._path, {}, lines, {}, place=where), (), {})
 
     def _read(self, _id: str, position: int) -> Question:
-        """Return the question stored at a position."""
         return Question.model_validate(from_json(self._read_line(position)))

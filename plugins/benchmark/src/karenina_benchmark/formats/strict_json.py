@@ -1,4 +1,4 @@
-"""Strict JSON: no duplicate keys, no NaN, and errors that say where."""
+"""Strict JSON: no duplicate keys, no NaN, and errors with their location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _RefusedError(Exception):
-    """Raised for a value that JSON or Python's parser allows, but a benchmark does not."""
+    """Raised for a value that JSON or Python's parser allows but a benchmark does not."""
 
     def __init__(self, what: str, cure: str) -> None:
         super().__init__(what)
@@ -53,9 +53,9 @@ _DECODER: Final = json.JSONDecoder(
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
     """Parse `text` as a JSON object.
 
-    `line` is its number if the text is a single line of the file. Messages call the object `what`. Raises
-    `BenchmarkFileError` for invalid JSON, other values, duplicate keys, NaN and infinities, a byte-order mark, lone
-    surrogates, numbers that are too large, and deep nesting.
+    If the text is a single line of the file, `line` is its number. Messages use `what` for the object. Raises
+    `BenchmarkFileError` for invalid JSON, values other than an object, duplicate keys, NaN and infinities, a byte-order
+    mark, lone surrogates, numbers that are too large, and deep nesting.
     """
     place = f"line {line}" if line is not None else ""
     try:

@@ -1,4 +1,4 @@
-"""The table format. Each row contains a question and its correct answer."""
+"""The table format, in which each row contains a question and its correct answer."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from karenina_benchmark.question_import import (
 from karenina_benchmark.tables.column_roles import (
     CHOICES,
     CONTEXT,
+    FIELD_COLUMN,
     ID,
     KEYWORDS,
     MODEL,
@@ -52,7 +53,7 @@ COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MOD
 READING: Final = ("rows", "encoding", "sheet", "choice_by", "exact")
 """Options for reading the file that `columns` may contain. The value of `choice_by` is one of `CHOICE_BY`."""
 
-_FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
+_OF_FIELDS: Final = "answer.NAME, description.NAME, from.NAME"
 _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
 _LONGEST: Final = 500
 _MOST_SHOWN: Final = 3
@@ -61,20 +62,20 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark with one question per row. It is named after the file, and blank rows are left out.
+    """Read a benchmark with one question per row. It is named after the file, and blank rows are skipped.
 
-    Columns are found by their names, in upper or lower case: the question, its correct answer, its options, the text it
-    is about, and question fields such as `id` and `author` (`column_roles` lists the names). From 20,000 rows on,
-    questions are stored in a temporary file and built when they are accessed.
+    Columns are recognized by their names, in upper or lower case: the question, its correct answer, its options, the
+    text it is about, and question fields such as `id` and `author` (`column_roles` lists the names). If the table has
+    20,000 rows or more, questions are stored in a temporary file and built when they are accessed.
 
     `columns` maps names in `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`. `question`
-    can also be a string with column names in braces, and `answer.NAME` maps one of several correct answers. The options
-    in `READING` are possible too. Unless a row has its own template, the extracted answer is compared with the correct
-    one: by letter if the question has options, and otherwise by a rule for the kind of answers in the column
-    (`declare_answers`).
+    can also be a string with column names in braces, and `answer.NAME` maps one of several correct answers. `columns`
+    may also contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with
+    the correct one. If the question has options, they are compared by letter, and otherwise by a rule for the kind of
+    answers in the column (`declare_answers`).
 
-    Errors in rows are in the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read, or if no
-    column has questions.
+    Errors in rows are collected in the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read,
+    or if no column has questions.
     """
     mapped = dict(columns or {})
     reading = {name: mapped.pop(name) for name in READING if name in mapped}
@@ -120,7 +121,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     generated: set[int] = set()
 
     def make_template(row: Row) -> str | None:
-        """Return the row's declared template, or the source in its own column, if there is one."""
+        """Return the template declared for the row, or the source in the row's own column, or None."""
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)
@@ -137,7 +138,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     lines = array("Q")
 
     def rows() -> Iterator[Row]:
-        """Yield the rows with the complete texts of their questions, releasing each one that has been read."""
+        """Yield the rows with the complete texts of their questions, releasing each row after it has been read."""
         while left:  # each row is forgotten when it is read
             row = left.popleft()
             entry = entries.popleft() if entries and entries[0].row.line == row.line else None
@@ -201,16 +202,16 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The roles of columns, and the column for each field of a question."""
+    """The roles of the columns, and the column for each field of a question."""
 
     roles: Roles
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Add a column to the table for each name that is a path into objects in another column.
+    """Add a column to the table for each name that is a path into the objects of another column.
 
-    A path without any value adds no column.
+    A path without any values adds no column.
     """
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
@@ -223,9 +224,9 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Remove rows whose cells are all empty, and return a note about them.
+    """Remove rows whose cells are all empty, and return the table with a note about them.
 
-    If all rows are empty, or none, the table is unchanged and there are no notes.
+    If all rows are empty, or none, the table is returned unchanged and there are no notes.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -247,14 +248,14 @@ def _part_of(value: object, keys: Sequence[str]) -> Any:
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     """Choose the roles of the columns, and the column for each question field.
 
-    Columns that `columns` does not map are found by their names. Raises `BenchmarkFileError` if an unknown name or
+    Columns that `columns` does not map are recognized by their names. Raises `BenchmarkFileError` if an unknown name or
     column is mapped, or if no column has questions.
     """
-    several = {name: column for name, column in columns.items() if _FIELD.fullmatch(name)}
+    several = {name: column for name, column in columns.items() if FIELD_COLUMN.fullmatch(name)}
     columns = {name: column for name, column in columns.items() if name not in several}
     for name, column in [*columns.items(), *several.items()]:
         if name not in COLUMNS and name not in several and not is_question_field(name):
-            cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}, answer.NAME")
+            cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}, {_OF_FIELDS}")
             raise BenchmarkFileError(table.file, "", f"no column can be mapped to {name!r}", cure)
         parts = names_in(column) if name == QUESTION else []
         for part in parts or [column]:
@@ -269,6 +270,11 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     values = [row.values for row in table.rows]
     roles = choose_roles(table.columns, values, mapped, taken=(*own.values(), *in_text, *several.values()))
     roles = _with_fields(roles, several, keeps_truth=TRUTH in mapped)
+    for name in several:
+        field_name = name.partition(".")[2]
+        if field_name not in roles.fields:
+            cure = f"map its right answers too, with answer.{field_name}=COLUMN, or remove {name}"
+            raise BenchmarkFileError(table.file, "", f"{name} is about a field that has no column of answers", cure)
     if QUESTION not in roles.columns:
         longest = max(table.columns, key=lambda column: sum(len(str(row.get(column) or "")) for row in values[:50]))
         example = _make_example(table.file, longest, roles.get(TRUTH) or "COLUMN")
@@ -289,25 +295,25 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
     """Replace the single correct answer by the user's columns for several.
 
-    `several` maps `answer.NAME`, `gold.NAME` and `description.NAME` to columns. The column of the single answer becomes
-    unused, unless `keeps_truth` is set. Without columns for several answers, the roles are unchanged.
+    `several` maps `answer.NAME`, `gold.NAME`, `description.NAME` and `from.NAME` to columns. The column of the single
+    answer becomes unused, unless `keeps_truth` is set. Without columns for several answers, the roles are unchanged.
     """
-    fields, descriptions = dict(roles.fields), dict(roles.descriptions)
+    fields, descriptions, sources = dict(roles.fields), dict(roles.descriptions), dict(roles.sources)
     for name, column in several.items():
         kind, _, field_name = name.partition(".")
-        (descriptions if kind == "description" else fields)[field_name] = column
+        {"description": descriptions, "from": sources}.get(kind, fields)[field_name] = column
     if not several or not fields:
         return roles
     single = roles.get(TRUTH) if not keeps_truth else None
     columns = {role: column for role, column in roles.columns.items() if column != single or role != TRUTH}
     unused = (*roles.unused, single) if single is not None else roles.unused
-    return replace(roles, columns=columns, fields=fields, descriptions=descriptions, unused=unused)
+    return replace(roles, columns=columns, fields=fields, descriptions=descriptions, sources=sources, unused=unused)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
     """Return the row with the complete text of its question, and with its correct answers as strings.
 
-    A row without a question is unchanged.
+    A row without a question is returned unchanged.
     """
     if question is None:
         return row
@@ -323,7 +329,7 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Say that the table has neither answers nor templates, and how to fix this."""
+    """Describe that the table has neither answers nor templates, and how to fix this."""
     cure = "add a column with the correct answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:
@@ -338,7 +344,7 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
 
 
 def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> str:
-    """Explain how answers are compared, and how to compare them differently."""
+    """Explain how answers are compared, and how to choose another comparison."""
     question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
     shapes = {
         tuple(map(str, (declared[TRUTH]["type"], declared[TRUTH].get("verify_with"))))

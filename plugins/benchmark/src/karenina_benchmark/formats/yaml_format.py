@@ -17,8 +17,8 @@
       answer:
         gene: {description: ..., ground_truth: {column: gold}}
 
-Questions from rows come after those in `questions`. Saving writes every question, with its template as source. For how
-scalars are read, see `yaml_files`: `no` is a string, and so is a date.
+Questions from rows follow the questions in `questions`. Saving writes every question, with its template as source. For
+how scalars are read, see `yaml_files`: `no` is a string, and so is a date.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from karenina_template.templates import Template
 
 FORMAT_VERSION = 1
-"""The version of this format. Newer files are rejected."""
+"""The version of this format. Files with a newer version are rejected."""
 
 _TEXTS = ("id", "description", "version", "creator", "date_created", "date_modified")
 _TOP_KEYS = (
@@ -98,7 +98,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
 
     `check_paths` is called with all files in `questions_from` before any of them is opened. If it returns False, files
     outside the folder of `path` are skipped. Errors are collected, with their lines, in the benchmark's `problems` and
-    `broken`. Raises `BenchmarkFileError` if the document is not valid YAML, and any exception from `check_paths`.
+    `broken`. Raises `BenchmarkFileError` if the document is not valid YAML, and any exception raised by `check_paths`.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -126,7 +126,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
 
 
 def _read_name(top: Section) -> str:
-    """Return the name of the benchmark. Raises `BenchmarkFileError` if it is missing or empty."""
+    """Return the benchmark's name. Raises `BenchmarkFileError` if it is missing or empty."""
     name = top.text("name")
     if name is None or not name.strip():
         raise top.error("the benchmark has no name", "add `name: ...`", "name")
@@ -138,8 +138,8 @@ def _add_question(
 ) -> None:
     """Add the question in a mapping.
 
-    `texts` contains the position and line of each question without an id, by its text. Raises `BenchmarkFileError` if
-    the question is invalid, repeats an id, or repeats a text without having an id.
+    `texts` maps the text of each question without an id to its position and line. Raises `BenchmarkFileError` if the
+    question is invalid, repeats an id, or has no id and repeats a text.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
@@ -170,7 +170,7 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read everything except the questions of a benchmark called `name`. Errors are added to `problems`."""
+    """Read everything except the questions of a benchmark called `name`, and add errors to `problems`."""
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
     benchmark.head = top
@@ -192,8 +192,8 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
     """Add questions with their places.
 
-    Raises `BenchmarkFileError` for repeated ids, with both lines, and for questions that cannot be added for other
-    reasons, at `section`. All others are added.
+    Raises `BenchmarkFileError` with both lines for a repeated id, and at `section` if a question cannot be added for
+    another reason. All other questions are added.
     """
     problems = Problems()
     for id, (origin, question) in questions.items():
@@ -212,9 +212,9 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping. `id` is its default id.
+    """Read a question from a mapping. `id` is used if the mapping has no id.
 
-    Raises a single `BenchmarkFileError` with all errors in it.
+    Raises a single `BenchmarkFileError` that contains all errors in the question.
     """
     problems = Problems()
     attempt = problems.attempt
@@ -252,7 +252,7 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return the fields of plugins by full name. Raises `BenchmarkFileError` for a repeated one."""
+    """Return plugin fields by full name. Raises `BenchmarkFileError` if a field is repeated."""
     try:
         flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:
@@ -263,7 +263,7 @@ def _read_owned(section: Section) -> dict[str, Any]:
 
 
 def _read_example(section: Section) -> dict[str, str]:
-    """Return the question and answer of an example. Raises `BenchmarkFileError` for missing or other keys."""
+    """Return the question and answer of an example. Raises `BenchmarkFileError` for missing or unknown keys."""
     section.check_keys(("question", "answer"))
     question, answer = section.text("question"), section.text("answer")
     if not question or answer is None:
@@ -272,7 +272,7 @@ def _read_example(section: Section) -> dict[str, str]:
 
 
 def _read_template(section: Section) -> tuple[str | None, Template | None]:
-    """Return the source of the template. If its fields are declared, also returns the loaded template.
+    """Return the source of the template, and the loaded template if its fields are declared.
 
     Raises `BenchmarkFileError` for an invalid declaration, for a strategy without fields, or if there are both fields
     and a source.
@@ -315,7 +315,7 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
 
 
 def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
-    """Return the source and the template for declared fields. Raises `BenchmarkFileError` with the field's line."""
+    """Return the source and template for declared fields. Raises `BenchmarkFileError` with the field's line."""
     try:
         source = make_template_source(fields, strategy)
     except DeclarationError as error:
@@ -326,8 +326,8 @@ def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tupl
 def _load_declared_template(source: str, section: Section) -> Template:
     """Load the generated source of a template. Raises `BenchmarkFileError` with the field's line in the file.
 
-    The source only contains declarations, so nothing is executed. If it cannot be loaded, plugins are loaded first,
-    because they may add primitives.
+    The source only contains declarations, so nothing is executed. If it cannot be loaded, plugins are loaded before
+    trying again, because they may add primitives.
     """
     try:
         return load_template(source)
@@ -342,14 +342,14 @@ def _load_declared_template(source: str, section: Section) -> Template:
 
 
 def _part_of(reason: str) -> str:
-    """Return the key in a field's declaration that a template error with this `reason` is about."""
+    """Return the key in a field's declaration that a template error with the given `reason` is about."""
     if "ground truth" in reason or "ground_truth" in reason:
         return "ground_truth"
     return "weight" if reason.startswith("weight") else "verify_with"
 
 
 def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
-    """Add the questions of a table. Raises a single `BenchmarkFileError` with all errors in it."""
+    """Add the questions of a table. Raises a single `BenchmarkFileError` that contains all errors in the table."""
     problems = Problems()
     attempt = problems.attempt
     attempt(section.check_keys, _IMPORT_KEYS)
@@ -380,7 +380,7 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
 
 
 def _imported_error(section: Section, error: BenchmarkFileError) -> BenchmarkFileError:
-    """Return the error for an imported table, at its own line or, if that is not known, at the importing line."""
+    """Return the error for an imported table, with the table's own line or, if unknown, the importing line."""
     if error.where:
         imported = f"(imported by {section.document.file.name}, {section.where()})"
         return BenchmarkFileError(error.file, error.where, error.what, f"{error.cure} {imported}")
@@ -409,7 +409,7 @@ def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | N
 
 
 def _trait_fields(trait: object) -> Collection[str]:
-    """Return the field names of a trait's kind. Empty if the kind is unknown."""
+    """Return the field names of a trait's kind, or nothing if the kind is unknown."""
     kind = trait_kinds().get(str(trait.get("type"))) if isinstance(trait, dict) else None
     return () if kind is None else kind.model_fields.keys()
 
@@ -444,7 +444,7 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
     """Raise `ValueError` for a pattern that does not compile.
 
-    With `by_kind`, the rubric has one list for each kind, and the error names the kind.
+    If `by_kind` is set, the rubric has one list for each kind, and the error names the kind.
     """
     for position, trait in enumerate(rubric.regex_traits):
         try:
@@ -455,20 +455,23 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
 
 
 def _read_mapping(section: Section, key: str) -> dict[str, Any]:
-    """Return the mapping under a key, which may be missing. Raises `BenchmarkFileError` for other values."""
+    """Return the mapping under a key, or an empty dict if it is missing.
+
+    Raises `BenchmarkFileError` for other values.
+    """
     nested = section.section(key)
     return {} if nested is None else dict(nested.value)
 
 
 def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as YAML. Raises `BenchmarkFileError`, naming `path`, for a template without source."""
+    """Return the benchmark as YAML. Raises `BenchmarkFileError` for `path` if a template has no source."""
     data = serialize_head(benchmark)
     data["questions"] = [serialize_question(question, number, path) for number, question in enumerate(benchmark, 1)]
     return dump(data)
 
 
 def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return the values of a benchmark, except its questions, with the keys of a file."""
+    """Return the values of a benchmark, except its questions, under the keys used in files."""
     data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
@@ -481,7 +484,7 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question with the keys of a file.
+    """Return the values of a question under the keys used in files.
 
     Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
     """
@@ -518,7 +521,6 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
 
 
 def _traits(rubric: Rubric | None) -> list[Any] | None:
-    """Return the traits of a rubric as JSON-compatible dicts, if there is a rubric."""
     return None if rubric is None else [trait_to_json(trait) for trait in rubric.traits]
 
 
@@ -526,5 +528,5 @@ _KEPT_IF_EMPTY = {"raw_answer", "workspace_path", "author", "sources", "date_cre
 
 
 def _without_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `data` without None, and without empty values of keys whose default is empty."""
+    """Return `data` without None, and without empty values whose default is empty."""
     return {key: value for key, value in data.items() if value is not None and (value or key in _KEPT_IF_EMPTY)}

@@ -1,8 +1,8 @@
-"""Telling what kind the correct answers in a column are: numbers, dates, yes or no, lists, letters, texts or prose.
+"""Detects the kind of the correct answers in a column: numbers, dates, yes or no, lists, letters, texts or prose.
 
-A column has one kind if at least 95% of its answers (or all of fewer than 20) have it and the questions do not
-contradict it. In other columns, each answer has the kind that is certain from the answer alone, and is a text
-otherwise. The kinds are:
+A column has one kind if at least 95% of its answers (or all of them if there are fewer than 20) have this kind and the
+questions do not contradict it. In any other column, an answer has the kind that is certain from the answer alone, and
+is otherwise a text. The kinds are:
 
 - *number*: numbers in Excel and JSON; 1,234.5, 1.234,5, 1 234, ½, 5e-3, ~5, <5, $5, 5 USD, 5 %, 5 mg, 5 to 10 kg, and
   years. Only in a column of numbers, or after a question such as *how many*: 46 chromosomes, 3rd, 1/2, 5g, 1E10.
@@ -48,7 +48,7 @@ from karenina_template.templates.primitives.units import find_unit
 from karenina_toolkit.folding import fold
 
 Kind = Literal["number", "date", "yes or no", "list", "letter", "text", "prose", "object", "read", "empty"]
-"""The kind *read* is that of answers whose type a primitive reads, such as quantity."""
+"""The kind of an answer. *read* stands for answers whose type a primitive reads, such as quantity."""
 
 KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("number", "numeric", "integer", "int", "float", "money", "percent", "year"), "number"),
@@ -58,7 +58,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("letter", "choice", "mcq", "multiple choice", "multiple_choice"), "letter"),
     **dict.fromkeys(("text", "string", "str", "name", "exact"), "text"),
 }
-"""The kind for each word in a column of answer types."""
+"""The kind for each word that may appear in a column of answer types."""
 
 _FIT: Final = 0.95
 _FEW: Final = 20
@@ -68,17 +68,17 @@ _SHORT: Final = {"t": True, "f": False}
 _ERRORS: Final = frozenset(
     ("#n/a", "#value!", "#ref!", "#div/0!", "#name?", "#num!", "#null!", "#spill!", "#calc!", "#getting_data")
 )
-"""The error values of formulas in spreadsheets."""
+"""The error values of spreadsheet formulas."""
 _EMPTY: Final = _ERRORS.union(
     ("", "n/a", "n.a.", "nan", "nat", "<na>", "null", "-", "--", "\u2013", "\u2014", "?", "??", "tbd")
 )
 _TWO_NUMBERS: Final = re.compile(r"([0-9]{1,2})[-/]([0-9]{1,2})[-/][0-9]{4}")
 _HAS_TIME: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9]T[0-9]{2}")
 _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.0+)?(?:Z|\+00:00)?")
-"""The time that pandas and other programs add to a date."""
+"""The time of day that pandas and other programs add to a date."""
 _ENTITY: Final = re.compile(r"&#?\w{2,8};")
 _CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
-"""Signs that a text is code, where semicolons do not separate items."""
+"""Signs that a text is code, in which semicolons do not separate items."""
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
 _PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
 _COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
@@ -89,9 +89,9 @@ _SHORT_WORDS: Final = re.compile(
 _SENTENCE_END: Final = re.compile(r"[.!?][\"')\]]*(?:\s|$)|[\u3002\uff01\uff1f\uff61\u0964\u061f\u1362]")
 _CHARACTERS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _CHARACTER: Final = re.compile(f"[{_CHARACTERS}]")
-"""A Chinese or Japanese character. These are written without spaces, with about two per word."""
+"""A Chinese or Japanese character. They are written without spaces, with about two characters per word."""
 _LETTER_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""A letter in Thai, Lao, Burmese or Khmer. These are written without spaces, with about five per word."""
+"""A letter in Thai, Lao, Burmese or Khmer. They are written without spaces, with about five letters per word."""
 _ITEM_WORDS: Final = 8
 _CLAUSE: Final = re.compile(f"[{_CHARACTERS}]{{8}}[\uff0c,]|[\uff0c,][{_CHARACTERS}]{{8}}")
 """A comma next to text that is too long to be a list item."""
@@ -99,17 +99,17 @@ _MOST_WORDS: Final = 12
 _SENTENCE: Final = 6
 _SENTENCE_OF_CHARACTERS: Final = 4
 _SHORT_SENTENCE: Final = 3
-"""Texts of at least this many words with a full stop are sentences, unless capitalized like a name."""
+"""Texts with a full stop and at least this many words are sentences, unless they are capitalized like a name."""
 _OF_NAMES: Final = "a an and at by da de del der des di do dos du e el en et for in la le of on the to van von y"
 _SMALL_WORDS: Final = frozenset(_OF_NAMES.split())
-"""Words that are lower case in names."""
+"""Words that are written in lower case in names."""
 _MOST_DIGITS: Final = 11
 _LONGEST_OBJECT: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A correct answer as written in the file, with its question. `place` is for messages."""
+    """A correct answer as written in the file, with its question. `place` is used in messages."""
 
     value: Any
     question: str = ""
@@ -120,8 +120,8 @@ class Cell:
 class Answer:
     """A correct answer and its kind. `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
 
-    An ambiguous date stays as written. `is_certain` means that the kind is clear without the other answers in the
-    column. `decimal` is the decimal mark of a number.
+    An ambiguous date stays as written. `is_certain` means that the kind is clear from the answer alone, without the
+    rest of the column. `decimal` is the decimal mark of a number.
     """
 
     kind: Kind
@@ -129,14 +129,14 @@ class Answer:
     is_certain: bool = True
     decimal: DecimalMark = "."
     field_type: str = ""
-    """The type of a field that a primitive reads, for the kind *read*."""
+    """The type of a field whose primitive reads the answer, for the kind *read*."""
 
 
 @dataclass(frozen=True)
 class ColumnKinds:
-    """The answers in a column with their kinds. `kind` is that of the column, or None if there are several.
+    """The answers in a column with their kinds. `kind` is the kind of the whole column, or None if there are several.
 
-    `unfit` contains the positions of answers of another kind.
+    `unfit` contains the positions of answers of a different kind.
     """
 
     answers: tuple[Answer, ...]
@@ -145,22 +145,22 @@ class ColumnKinds:
 
     @cached_property
     def counts(self) -> Counter[Kind]:
-        """The number of answers of each kind, without empty ones."""
+        """The number of answers of each kind, not counting empty ones."""
         return Counter(answer.kind for answer in self.answers if answer.kind != "empty")
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """How numbers and dates are written in a column. `day_first` is None if the column does not show it."""
+    """The way numbers and dates are written in a column. `day_first` is None if the column does not show it."""
 
     decimal: DecimalMark
     day_first: bool | None
     code_widths: frozenset[int]
-    """The lengths of cells with a leading zero. Other cells with as many digits are not numbers either."""
+    """The lengths of cells with a leading zero. Other cells with the same number of digits are not numbers either."""
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column with their kinds. The module's docstring describes these."""
+    """Return the correct answers in a column with their kinds, which are described at the top of this module."""
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
@@ -183,9 +183,9 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a correct answer as the kind named by the user, or return None if it cannot be.
+    """Read a correct answer as the kind that the user specified, or return None if this is impossible.
 
-    `marks` is how the column writes numbers and dates. An empty cell is *empty*.
+    `marks` tells how the column writes numbers and dates. An empty cell gets the kind *empty*.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -205,9 +205,10 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell has no answer.
+    """Return whether a cell contains no answer.
 
-    This includes None, an empty list, a number that is not finite, and placeholders such as N/A or #DIV/0!.
+    Cells without an answer are None, an empty list, a number that is not finite, and placeholders such as N/A or
+    #DIV/0!.
     """
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
@@ -215,7 +216,7 @@ def is_empty(value: Any) -> bool:
 
 
 def is_error_cell(value: Any) -> bool:
-    """Return whether a cell is the error value of a formula, such as #DIV/0!."""
+    """Return whether a cell is a formula's error value, such as #DIV/0!."""
     return isinstance(value, str) and fold(value).strip().casefold() in _ERRORS
 
 
@@ -225,7 +226,7 @@ def cell_text(value: Any) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a text consists of sentences, or is too long for a name."""
+    """Return whether a text consists of sentences or is too long for a name."""
     words = _count_words(text)
     if words > _MOST_WORDS or _CLAUSE.search(text) is not None:
         return True
@@ -237,25 +238,25 @@ def is_prose(text: str) -> bool:
 
 
 def _ends_sentence(text: str) -> bool:
-    """Return whether the text ends in the way that a sentence does."""
+    """Return whether the text ends like a sentence."""
     return any(match.end() == len(text.rstrip()) for match in _SENTENCE_END.finditer(text.rstrip()))
 
 
 def _is_name(text: str) -> bool:
-    """Return whether all words after the first begin like those of a name, or are small words such as *of*."""
+    """Return whether all words after the first start like words in a name or are small words such as *of*."""
     words = text.split()[1:]
     return all(word[0].isupper() or word[0].isdigit() or word.casefold() in _SMALL_WORDS for word in words)
 
 
 def _count_words(text: str) -> int:
-    """Count the words in a text. For scripts without spaces, this is an estimate."""
+    """Count the words in a text. For scripts without spaces, the result is an estimate."""
     spaced, characters = _CHARACTER.subn("", text)
     spaced, letters = _LETTER_WITHOUT_SPACES.subn("", spaced)
     return len(spaced.split()) + characters // 2 + letters // 5
 
 
 def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
-    """Return whether the answers that fit a kind show that it was meant, even if not all are certain.
+    """Return whether the answers that fit a kind show that it was intended, even if not all are certain.
 
     At least half of them must be certain, or both yes and no must occur.
     """
@@ -265,13 +266,13 @@ def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
 
 
 def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
-    """Return the first certain reading, in a fixed order of kinds, if there is one."""
+    """Return the first certain reading, in a fixed order of kinds, or None."""
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
     return next((readings[kind] for kind in kinds if kind in readings and readings[kind].is_certain), None)
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Turn lists of lines into prose, if at least as many texts of several lines are prose."""
+    """Turn lists of lines into prose if at least as many texts with several lines are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -282,7 +283,7 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Turn all texts into prose, if more than half of them are.
+    """Turn all texts into prose if more than half of them are.
 
     Lists that are strings with semicolons count as texts.
     """
@@ -300,7 +301,7 @@ def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[An
 
 
 def _as_text(cell: Cell) -> Answer:
-    """Return a cell as text, prose or object, without trying other kinds. An empty cell is *empty*."""
+    """Return a cell as text, prose or object, without trying other kinds. An empty cell gets the kind *empty*."""
     if is_empty(cell.value):
         return Answer("empty")
     text = cell_text(cell.value)
@@ -310,7 +311,7 @@ def _as_text(cell: Cell) -> Answer:
 
 
 def _is_object(value: Any) -> bool:
-    """Return whether a cell is an object, also as JSON text, or a list of objects or lists."""
+    """Return whether a cell is an object (possibly as JSON text), or a list of objects or lists."""
     if isinstance(value, str):
         if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
             return False
@@ -353,9 +354,9 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
-    """Read a text as *yes or no*, or return None if it is neither or the question asks for something else.
+    """Read a text as *yes or no*. Returns None if it is neither, or if the question asks for something else.
 
-    T and F count only after a question with *true or false*, and 1 and 0 only after a yes-no question.
+    T and F only count after a question with *true or false*, and 1 and 0 only after a yes-no question.
     """
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
@@ -367,7 +368,7 @@ def _read_boolean(text: str, question: str) -> Answer | None:
 
 
 def _read_letter(text: str, question: str) -> Answer | None:
-    """Read a text as the letter of an option, or return None if the question does not offer it."""
+    """Read a text as the letter of an option, or return None if the question does not offer this option."""
     match = _LETTER.fullmatch(text)
     labels = offered_labels(question) if match is not None else ()
     if match is None or match[1].upper() not in labels:
@@ -389,7 +390,7 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
 
 
 def _is_certain(quantity: Quantity, text: str) -> bool:
-    """Return whether a quantity is a number even without the other answers in its column.
+    """Return whether a quantity is certainly a number, without looking at the rest of its column.
 
     It is uncertain if it looks like a code or has an unknown unit.
     """
@@ -404,8 +405,8 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
     """Read a text as a date, converted to ISO 8601 unless it is ambiguous.
 
-    `day_first` decides between two possible dates; if it is None, the text stays as it is. Returns None if the text is
-    not a date, is a number or has a time of day, or if the question asks for a name.
+    `day_first` decides between two possible dates. If it is None, the text stays as written. Returns None if the text
+    is not a date, is a number or has a time of day, or if the question asks for a name.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -419,7 +420,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Read a text as a list, or return None if it may be a sentence. A single item is an uncertain list."""
+    """Read a text as a list, or return None if it may be a sentence. A single item gives an uncertain list."""
     items = _items(text)
     if items:
         return Answer("list", items)
@@ -435,14 +436,14 @@ def _read_list(text: str, question: str) -> Answer | None:
 def _offered_parts(text: str, question: str) -> list[str]:
     """Return the labels in a text that names several of the question's options, such as *1, 3*.
 
-    Empty for other texts.
+    The list is empty for any other text.
     """
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 
 
 def _items(text: str) -> list[str]:
-    """Split a list in brackets, or separated by semicolons or line breaks. Empty for other texts."""
+    """Split a list that is in brackets or separated by semicolons or line breaks. Other texts give an empty list."""
     items = parse_list(text)
     if items is not None:
         return _flat_items(items)
@@ -457,7 +458,10 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as strings. Empty if one is not a scalar or most are sentences."""
+    """Return the items of a list as strings.
+
+    The result is empty if an item is not a scalar, or if most items are sentences.
+    """
     if not all(isinstance(item, str | int | float) for item in values):
         return []
     items = [cell_text(item).strip() for item in values]
@@ -465,9 +469,9 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Find out how a column writes numbers and dates, from all of its cells.
+    """Determine how a column writes numbers and dates, from all of its cells.
 
-    The decimal mark is a comma only if some numbers have a decimal comma and none has a decimal point.
+    The decimal mark is only a comma if some numbers have a decimal comma and none has a decimal point.
     """
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]

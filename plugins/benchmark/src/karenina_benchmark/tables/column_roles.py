@@ -1,4 +1,4 @@
-"""Finding the roles of table columns by their names: the question, its correct answer, its options, and so on.
+"""Finds the roles of table columns by their names: the question, its correct answer, its options, and so on.
 
 Only this module contains column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Case, spaces and
 punctuation are ignored: `Correct Answer`, `correct_answer` and `correctAnswer` are the same. If names are ambiguous,
@@ -61,7 +61,7 @@ _KNOWN: Final[Mapping[str, str]] = {
 }
 _RANKS: Final = {role: {name: rank for rank, name in enumerate(text.split())} for role, text in _KNOWN.items()}
 _GENERAL: Final = "gold.*|expected.*|groundtruth.*|correct.*"
-"""Names that may also be one of several right answers, such as `expected_risk` and `expected_scope`."""
+"""Names that may also belong to one of several correct answers, such as `expected_risk` and `expected_scope`."""
 _TRUTHS: Final = (
     "rawanswer",
     "(best|gold|golden|goldstandard|correct|right|true|expected|reference|groundtruth|ideal|target|standard)answers?",
@@ -75,7 +75,7 @@ _TRUTHS: Final = (
     "labels?",
     "(must|should)(include|contain|mention)s?(all)?|containsall|(required|expected|musthave)(keywords|terms|phrases)",
 )
-"""Names for the right answer, from specific to general."""
+"""Names for the correct answer, from specific to general."""
 _LABELS: Final = ("label", "labels")
 _NOT_TRUTH: Final = re.compile(
     r"(score|reason|reasoning|explanation|rationale|comment|notes?|type|source|url|urls|link|context|contexts|count|"
@@ -84,12 +84,12 @@ _NOT_TRUTH: Final = re.compile(
     r"confidence|latency|tokens|grade|rating|accuracy|points|pages?)$|^(reference|gold|expected)id$"
 )
 _GRADE_NAMES: Final = re.compile(r"correct|labels?")
-"""Columns in which yes, no, 1 and 0 next to a model's answer are verdicts on it."""
+"""Columns in which yes, no, 1 and 0 are verdicts if there is also a column with a model's answer."""
 _MODEL_ANSWERS: Final = ("answer", "answers")
 _SAYS_TRUTH: Final = re.compile(r"groundtruths?|reference|expectedanswer|goldanswer|correctanswer|referenceanswer")
 _OPTION: Final = re.compile(r"(option|opt|op|choice|ending|alternative|alt|answer|ans)?([a-z]|[0-9]{1,2})")
 _ANSWERS: Final = ("answer", "ans")
-"""Prefixes of options that need a column for the right one: `answer1` alone may be a right answer."""
+"""Prefixes of options that require a column for the correct one, because `answer1` alone may be a correct answer."""
 _RIGHT_ONE: Final = re.compile(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
 _FEWEST_OPTIONS: Final = 2
 _WORDS_OF_GRADES: Final = (
@@ -101,8 +101,9 @@ _GRADES: Final = frozenset(_WORDS_OF_GRADES.split())
 _VERDICTS: Final = _GRADES | {"0", "1", "true", "false", "yes", "no", "00", "10"}
 _MOST_GRADES: Final = 6
 _LINK: Final = re.compile(r"https?://|www\.|doi:|10\.[0-9]{4,}/", re.IGNORECASE)
-_FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)", re.IGNORECASE)
-_DESCRIPTION: Final = "description"
+FIELD_COLUMN: Final = re.compile(r"(answer|gold|description|from)\.([^\W\d]\w*)", re.IGNORECASE)
+"""The names of columns about one of several answers: the answer, its description, the known value that fills it."""
+_ANSWER_COLUMNS: Final = ("answer", "gold")
 _INDICES: Final = frozenset(
     ("", "index", "level0", "indexlevel0", "no", "nr", "num", "number", "row", "rownumber", "sno")
 )
@@ -114,8 +115,9 @@ class Roles:
     """The columns of a table by role.
 
     `columns` contains the column of each role. `options` contains columns by letter, if each option has one. `fields`
-    contains the columns of several correct answers by name (`answer.gene`, `gold.gene`), and `descriptions` those with
-    their descriptions (`description.gene`). `contexts` are all context columns, of which the first is in `columns`.
+    contains the columns of several correct answers by name (`answer.gene`, `gold.gene`), `descriptions` those with
+    their descriptions (`description.gene`), and `sources` those with the names of the known values that fill them
+    (`from.gene`). `contexts` are all context columns, of which the first is in `columns`.
 
     `grades` are columns that are named like a correct answer but contain verdicts. `unused` are the other columns, and
     `rivals` those of them that are named like a correct answer. `repeated_id` is a column that is named like an id, but
@@ -126,6 +128,7 @@ class Roles:
     options: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
     descriptions: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
     contexts: tuple[str, ...] = ()
     grades: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
@@ -133,11 +136,11 @@ class Roles:
     repeated_id: str = ""
 
     def get(self, role: str) -> str | None:
-        """Return the column with a role, or None if there is none."""
+        """Return the column that has the given role, or None."""
         return self.columns.get(role)
 
     def describe(self) -> str:
-        """Describe the roles and their columns in one line, for messages."""
+        """Describe the roles and their columns on one line, for messages."""
         parts = [f"{role} is {column!r}" for role, column in self.columns.items() if role in NAMES]
         if self.options:
             parts.append(f"options are {', '.join(map(repr, self.options.values()))}")
@@ -147,12 +150,12 @@ class Roles:
 
 
 def fold_name(name: str) -> str:
-    """Return a column name in lower case, without spaces and punctuation."""
+    """Return a column name in lower case, without spaces or punctuation."""
     return _KEY.sub("", name.casefold())
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
-    """Return the best column for a role by name alone, if there is one. The role must not be `TRUTH`."""
+    """Return the best column for a role by name alone, or None. The role must not be `TRUTH`."""
     ranked = ranked_columns(columns, role)
     return ranked[0] if ranked else None
 
@@ -163,22 +166,22 @@ def choose_roles(
     given: Mapping[str, str] | None = None,
     taken: Collection[str] = (),
 ) -> Roles:
-    """Choose the column for each role by name and, if names are ambiguous, by the cells in `rows`.
+    """Choose the column for each role by name. If names are ambiguous, the cells in `rows` decide.
 
-    `given` contains the user's own choices by role. Columns in `taken` have another use.
+    `given` contains the user's own choices by role. Columns in `taken` are used for something else.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
     free = [column for column in columns if column not in used]
-    named = {column: match for column in columns if (match := _FIELD.fullmatch(column))}
-    fields = {match[2]: column for column, match in named.items() if match[1].casefold() != _DESCRIPTION}
-    descriptions = {
-        match[2]: column
-        for column, match in named.items()
-        if match[1].casefold() == _DESCRIPTION and match[2] in fields
-    }
+    named = {column: match for column in columns if (match := FIELD_COLUMN.fullmatch(column))}
+    fields = {match[2]: column for column, match in named.items() if match[1].casefold() in _ANSWER_COLUMNS}
+    about: dict[str, dict[str, str]] = {"description": {}, "from": {}}
+    for column, match in named.items():
+        if (kind := match[1].casefold()) in about and match[2] in fields:
+            about[kind][match[2]] = column
+    descriptions, sources = about.values()
     options = {} if CHOICES in chosen else find_options(free)
-    used = {*fields.values(), *descriptions.values(), *options.values()}
+    used = {*fields.values(), *descriptions.values(), *sources.values(), *options.values()}
     free = [column for column in free if column not in used]
     if QUESTION not in chosen:
         _take(chosen, free, QUESTION)
@@ -218,6 +221,7 @@ def choose_roles(
         options,
         fields,
         descriptions,
+        sources,
         tuple(contexts),
         tuple(grades),
         tuple(name for name in columns if name in unused),
@@ -235,10 +239,10 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column tells rows apart that differ in the columns `of`.
+    """Return whether a column distinguishes rows that differ in the columns `of`.
 
-    It must have more than half as many different values as there are such rows, or none at all. Rows without a value
-    are ignored.
+    It must have more than half as many distinct values as there are such rows, or no values at all. Rows without a
+    value are ignored.
     """
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
@@ -246,7 +250,7 @@ def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[st
 
 
 def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns whose names fit a role, the most specific one first. The role must not be `TRUTH`."""
+    """Return the columns whose names fit a role, with the most specific one first. The role must not be `TRUTH`."""
     ranks = _RANKS[role]
     ranked = [
         (ranks[name], place, column) for place, column in enumerate(columns) if (name := fold_name(column)) in ranks
@@ -255,9 +259,9 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
-    """Return the column with the correct answers, the candidates with grades, and the other candidates.
+    """Return the column with the correct answers, the candidates that contain grades, and all other candidates.
 
-    There is no such column if there are several candidates that all have general names such as `expected_risk`.
+    The column is None if there are several candidates and all have general names such as `expected_risk`.
     """
     ranked = [
         (rank, column)
@@ -289,9 +293,9 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has up to six different values, all of them in `grades`.
+    """Return whether a column has at most six different values, all of them in `grades`.
 
-    By default, these are verdicts such as `correct`. Case, spaces and punctuation are ignored.
+    By default, `grades` are verdicts such as `correct`. Case, spaces and punctuation are ignored.
     """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)
@@ -304,7 +308,7 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is called `label` or `labels` and contains lists, which are topics."""
+    """Return whether a column is called `label` or `labels` and contains lists, which are probably topics."""
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
         isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
@@ -312,12 +316,15 @@ def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column has any values. Without rows, it does."""
+    """Return whether a column has any values. If there are no rows, the result is True."""
     return not rows or any(row.get(column) not in (None, "", [], {}) for row in rows)
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column numbers the rows: unique integers, and no name or one like `index` or `No`."""
+    """Return whether a column numbers the rows.
+
+    It must contain unique integers, and have no name or a name like `index` or `No`.
+    """
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False
     cells = [str(row.get(column)).removesuffix(".0") for row in rows]
@@ -327,7 +334,7 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 def find_options(columns: Sequence[str]) -> dict[str, str]:
     """Return the columns for single options by letter: `A`, `B`; `Option A`; `ending0`, `ending1`.
 
-    Empty unless there are at least two in sequence, starting at A, 0 or 1.
+    The result is empty unless there are at least two in sequence, starting at A, 0 or 1.
     """
     has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns)
     groups: dict[tuple[str, bool], dict[str, str]] = {}
@@ -347,9 +354,9 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of options that follow each other: a, b, c; or 0, 1, 2; or 1, 2, 3.
+    """Yield the marks of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3.
 
-    `numbered` says that the marks are numbers.
+    `numbered` tells whether the marks are numbers.
     """
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))

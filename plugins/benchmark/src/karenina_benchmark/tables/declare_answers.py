@@ -1,4 +1,4 @@
-"""Declaring answer templates for a column of correct answers, depending on their kinds.
+"""Declares answer templates for a column of correct answers, depending on their kinds.
 
 A judge sees the type and description of a field. These depend on the column, the kinds of answers in it, and the
 question with its options, but never on the answer in the row.
@@ -83,14 +83,14 @@ _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "text": ("name or short text", "names or short texts", "ExactMatch"),
     "prose": ("sentence", "sentences", "ExactMatch, word for word"),
 }
-"""For each kind, the singular and plural for messages, and the rule that compares its answers."""
+"""For each kind, its singular and plural for messages, and the rule that compares its answers."""
 _ALTERNATIVES: Final = ("list of correct answers", "lists of correct answers", "ExactMatch, any of them")
 _IN_RESPONSE: Final = re.compile(
     r"(?:.*_)?(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_(?:all|(?P<any>any)))?|"
     r"(?:.+_)?(?P<never>not_)?contains?(?:_(?:all|(?P<some>any)))?|"
     r"(?:required|expected|must_have)_(?:terms|keywords|phrases|substrings)"
 )
-"""Names of columns with texts that a response must contain, or must not."""
+"""Names of columns with texts that a response must or must not contain."""
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,
@@ -111,10 +111,10 @@ _LONGEST: Final = 60
 
 @dataclass
 class DeclaredAnswers:
-    """The declared field for each answer in a column, or None for answers without one.
+    """The declared field for each answer in a column. It is None for answers without a field.
 
     `notes` has a line for each kind that was found. `warnings` lists answers that cannot be compared like the rest.
-    `refused` says why sentences are not compared, and is empty if there are none.
+    `refused` explains why sentences are not compared, and is empty if there are none.
     """
 
     fields: list[dict[str, Any] | None]
@@ -123,13 +123,13 @@ class DeclaredAnswers:
     warnings: list[str] = field(default_factory=list)
     refused: str = ""
     objects: str = ""
-    """Why objects are not compared; empty if there are none."""
+    """The explanation why objects are not compared. It is empty if there are none."""
     asks_the_question: bool = True
     """Whether the fields are about the question itself, because they have no subject or description."""
 
 
 class WrongTypeError(ValueError):
-    """Raised if an answer does not have the type named in its row. `cure` says how to fix this."""
+    """Raised if an answer does not have the type specified in its row. `cure` says how to fix this."""
 
     def __init__(self, place: str, what: str, cure: str) -> None:
         super().__init__(f"{what}; {cure}")
@@ -137,7 +137,7 @@ class WrongTypeError(ValueError):
 
 
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
-    """Return whether each item of a list in this column is a correct answer by itself.
+    """Return whether each item of a list in `column` is a correct answer by itself.
 
     The column's name must say so, and no question may ask for several items.
     """
@@ -157,13 +157,14 @@ def declare_answers(
 ) -> DeclaredAnswers:
     """Declare the field for each correct answer in a column.
 
-    `types` are the kinds named by the rows (`answer_kinds.KINDS`); others are detected. With `any_of`, each item of a
-    list is a correct answer by itself; otherwise, all items are needed. With `exact`, sentences are compared word for
-    word. `subject` is what the field is about, such as *gene*, if a template has several fields, and `descriptions` are
-    the user's own. If `column` has a name like `must_include`, the cells contain strings to find in the response.
-    `any_of` then depends on the name, and the other arguments are ignored.
+    `types` contains the kinds specified in the rows (`answer_kinds.KINDS`). All other kinds are detected. If `any_of`
+    is set, each item of a list is a correct answer by itself. Otherwise, all items are needed. If `exact` is set,
+    sentences are compared word for word. `subject` is what the field is about, such as *gene*, if a template has
+    several fields. `descriptions` are the user's own descriptions. If `column` has a name like `must_include`, the
+    cells contain strings to find in the response. `any_of` then depends on the name, and all other arguments are
+    ignored.
 
-    Raises `WrongTypeError` if a row names an unknown kind, or one that does not fit its answer.
+    Raises `WrongTypeError` if a row specifies an unknown kind, or a kind that does not fit its answer.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -198,7 +199,8 @@ def declare_answers(
 def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
     """Declare that a response contains all, any or none of the strings in each cell, ignoring case.
 
-    With `forbidden`, it must contain none of them; with `any_of`, one is enough. A cell without strings gets no field.
+    If `forbidden` is set, it must contain none of them. If `any_of` is set, one of them is enough. A cell without
+    strings gets no field.
     """
     done = DeclaredAnswers([], find_kinds(cells))
     one_of = forbidden or any_of
@@ -218,9 +220,9 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the regular expression for a string in the response, or for one of several.
+    """Return the regular expression for a string in the response, or for one of several strings.
 
-    Empty if there is nothing to search for.
+    The result is empty if there is nothing to search for.
     """
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
@@ -228,7 +230,7 @@ def _pattern_of(item: object) -> str:
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Parse a list that is written as text in a cell. If it has just one distinct item, this becomes the cell."""
+    """Parse a list that is written as text in a cell. If it has only one distinct item, the item replaces the list."""
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -237,7 +239,7 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, where a list of one item is a text.
+    """Return the kinds in a column of alternatives, in which a list with a single item becomes a text.
 
     A column of lists becomes a column of texts.
     """
@@ -251,9 +253,9 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
-    """Read an answer as the kind named in its row. Returns None if the row names none.
+    """Read an answer as the kind specified in its row, or return None if the row specifies none.
 
-    Raises `WrongTypeError` if there is no such kind, or if the answer does not have it.
+    Raises `WrongTypeError` if there is no such kind, or if the answer cannot be read as this kind.
     """
     if type is None or not str(type).strip():
         return None
@@ -277,7 +279,7 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
     """Return an answer of a type that a primitive reads, such as quantity.
 
-    Raises `WrongTypeError` if the primitive cannot read it.
+    Raises `WrongTypeError` if the primitive cannot read the answer.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -292,8 +294,9 @@ def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
 
 
 def _rule_of_type(field_type: str, cell: Cell, answer: Answer) -> dict[str, Any]:
-    """Return the rule for an answer of a type that a primitive reads, with the question's unit and the column's decimal
-    mark if the primitive has parameters for them.
+    """Return the rule for an answer of a type that a primitive reads.
+
+    If the primitive has parameters for them, the rule includes the question's unit and the column's decimal mark.
     """
     name = primitives_by_field_type()[field_type]
     rule: dict[str, Any] = {"type": name}
@@ -308,7 +311,7 @@ def _rule_of_type(field_type: str, cell: Cell, answer: Answer) -> dict[str, Any]
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
     """Declare the field for an answer, without its description. Returns None if it is empty or an object.
 
-    With `any_of`, the items of a list are alternatives.
+    If `any_of` is set, the items of a list are alternatives.
     """
     truth = answer.truth
     match answer.kind:
@@ -337,9 +340,9 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` for the first ground truth, with the others as synonyms.
+    """Return an `ExactMatch` for the first of the given ground truths, with all others as synonyms.
 
-    A full stop at the end of a ground truth may be missing in the response.
+    The full stop at the end of a ground truth may be missing from the response.
     """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
     rest += [text.rstrip(_STOPS) for text in (first, *rest) if text.rstrip(_STOPS) and text[-1:] in _STOPS]
@@ -350,10 +353,9 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
-    """Return the rule for a number: `NumberWithUnit`, with the question's unit if the number has no unit.
+    """Return the rule for a number, which is `NumberWithUnit`, with the question's unit if the number has none.
 
-    If the question names the unit, so that it is known for numbers without one, and a plugin converts units, return the
-    rule of quantities.
+    If the question names a known unit and a plugin converts units, the rule for quantities is returned instead.
     """
     truth, unit = read_quantity(answer.truth, answer.decimal), asked_unit(cell.question)
     if unit is not None and find_unit(unit) is not None and "quantity" in primitives_by_field_type():
@@ -369,7 +371,7 @@ def _number_rule(cell: Cell, answer: Answer) -> Any:
 def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
     """Describe a field, in the same way for all texts and numbers in a column.
 
-    `any_of` means that any item of a list is accepted. `subject` is what the field is about, or None for a single
+    If `any_of` is set, any item of a list is accepted. `subject` is what the field is about, or None for a single
     field.
     """
     if any_of or kind in ("number", "text", "prose"):
@@ -382,9 +384,9 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
-    """Say that some answers are sentences and cannot be compared.
+    """Explain that some answers are sentences and cannot be compared.
 
-    `prose` contains their positions, and `count` is the number of all answers.
+    `prose` contains their positions, and `count` is the total number of answers.
     """
     what = "is the sentence" if len(prose) == 1 else "are sentences such as"
     return (
@@ -394,7 +396,7 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
 
 
 def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
-    """Add notes about the kinds that were found, and warnings about answers that were probably meant differently."""
+    """Add notes about the kinds that were found, and warnings about answers that probably have another meaning."""
     kinds = done.kinds
     for kind, count in kinds.counts.most_common():
         if kind != "object" and (kind != "prose" or not done.refused):
@@ -476,14 +478,14 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
 
 
 def _names_of_rules(fields: Iterable[dict[str, Any] | None]) -> str:
-    """Return the names of the primitives that compare these fields, the most frequent first."""
+    """Return the names of the primitives that compare the given fields, with the most frequent first."""
     rules = [declared["verify_with"] for declared in fields if declared is not None]
     names = Counter(rule if isinstance(rule, str) else rule["type"] for rule in rules)
     return " or ".join(name for name, _ in names.most_common())
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
-    """Say that some answers are objects and cannot be compared. Empty if there are none."""
+    """Explain that some answers are objects and cannot be compared, or return an empty string if there are none."""
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
@@ -491,15 +493,15 @@ def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int)
 
 
 def _asks_yes_or_no(question: str) -> bool:
-    """Return whether the answer to a question is yes or no, or true or false. For an empty question, it is."""
+    """Return whether a question is answered with yes or no, or true or false. An empty question may be."""
     return not question or asks_whether(question) or asks_true_or_false(question)
 
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
     """Return the labels in a column, such as *late_delivery*, if no question mentions any of them.
 
-    There are none if the column has anything else, fewer than 3 answers or more than 20 labels, or no label has an
-    underscore.
+    The list is empty if the column contains anything else, if it has fewer than 3 answers or more than 20 labels, or if
+    no label has an underscore.
     """
     texts = [
         (answer.truth, cell.question)
@@ -514,12 +516,11 @@ def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
 
 
 def _are(count: int, noun: str) -> str:
-    """Return a count with its noun and `is` or `are`."""
     return f"{quantity(count, noun)} {'is' if count == 1 else 'are'}"
 
 
 def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:
-    """Return the first three cells at `places`, up to 60 characters each, and how many more there are."""
+    """Return the first three cells at `places`, up to 60 characters each, and the number of further places."""
     shown = [
         f"{shorten(cell_text(cells[at].value), _LONGEST)!r}{f' ({cells[at].place})' if cells[at].place else ''}"
         for at in places[:_EXAMPLES]

@@ -1,4 +1,4 @@
-"""The options of multiple-choice questions: reading them, adding them to the question, and finding the right one."""
+"""Options of multiple-choice questions: reading them, adding them to the question, and finding the correct one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 Options = Mapping[str, str]
-"""The texts of the options, keyed by letter, in order."""
+"""The texts of the options, keyed by letter and in order."""
 CHOICE_BY: Final = ("letter", "text", "index", "number")
-"""How the right option is given: by letter, by text, or by position from 0 (`index`) or 1 (`number`)."""
+"""The ways to specify the correct option: by letter, by text, or by position from 0 (`index`) or 1 (`number`)."""
 
 _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _LIST: Final = re.compile(rf"\[\s*{_QUOTED}(?:(?:\s*,\s*|\s+){_QUOTED})*\s*,?\s*\]", re.DOTALL)
@@ -26,16 +26,16 @@ _LETTER: Final = re.compile(r"(?:option|choice|answer)?\s*[(\[]?([A-Za-z])[.):\]
 _SEVERAL: Final = re.compile(r"\s*(?:[,;/|&]|\band\b)\s*|\s+")
 _LONGEST: Final = 100_000
 _FIT: Final = 0.95
-"""The right answer must be one of the options in this share of rows."""
+"""The share of rows in which the correct answer must be one of the options."""
 _FEW: Final = 20
-"""With fewer rows than this, the right answer must be an option in all of them."""
+"""If there are fewer rows than this, the correct answer must be an option in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RightOptions:
-    """The letters of the right options in each row, which may be none, and the `way` in which they were found.
+    """The letters of the correct options in each row, and the `way` in which they were found.
 
-    `problem` says that there are several ways with different results, and is empty otherwise.
+    A row may have no letters. `problem` explains that several ways give different results, and is otherwise empty.
     """
 
     letters: tuple[tuple[str, ...], ...]
@@ -51,7 +51,7 @@ class RightOptions:
 def parse_list(text: str) -> list[Any] | None:
     """Parse a list written as text in JSON, Python or NumPy notation.
 
-    Returns None for other text and for more than 100,000 characters.
+    Returns None for any other text, and for more than 100,000 characters.
     """
     text = text.strip()
     array = _ARRAY.fullmatch(text) if len(text) < _LONGEST else None
@@ -72,10 +72,10 @@ def parse_list(text: str) -> list[Any] | None:
 
 
 def read_options(cell: Any) -> Options:
-    """Return the options in a cell by letter. There must be from two to 26, and none may be empty.
+    """Return the options in a cell by letter. There must be between two and 26, and none may be empty.
 
-    A cell is a list, an object with letters as keys or with `text` and `label`, or text: a list written as text,
-    options with their own letters, or options separated by line breaks, `|`, `;` or commas.
+    A cell is a list, an object with letters as keys or with `text` and `label`, or text. The text can be a list written
+    as text, options with their own letters, or options separated by line breaks, `|`, `;` or commas.
     """
     labels: Sequence[Any] = ()
     if isinstance(cell, Mapping):
@@ -100,7 +100,7 @@ def read_options(cell: Any) -> Options:
 
 
 def _text(item: Any) -> str:
-    """Return an option as a string. Empty for null, a list, or an object without a text."""
+    """Return an option as a string. Null, lists and objects without a text give an empty string."""
     if isinstance(item, Mapping):
         item = next((item[key] for key in ("text", "content", "value") if isinstance(item.get(key), str)), "")
     if isinstance(item, bool) or item is None or isinstance(item, list):
@@ -109,9 +109,9 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Remove the options' own letters or numbers, if all have one and these are in order.
+    """Remove the options' own letters or numbers, if all options have one and they are in order.
 
-    If an option is just its letter, nothing is removed.
+    If an option consists only of its letter, nothing is removed.
     """
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
@@ -125,7 +125,7 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 def _split(text: str) -> list[str]:
     """Split the options in a text at their letters, or at the first separator that works.
 
-    Empty if nothing works or the text is too long.
+    The list is empty if nothing works or the text is too long.
     """
     if len(text) > _LONGEST:
         return []
@@ -143,7 +143,7 @@ def _split(text: str) -> list[str]:
 def options_in(question: str, truth: Any) -> Options:
     """Return the options on separate lines of a question's text, by letter.
 
-    There are none if there are fewer than two, or if `truth` is not a letter.
+    The result is empty if there are fewer than two options, or if `truth` is not a letter.
     """
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
@@ -156,9 +156,10 @@ def options_in(question: str, truth: Any) -> Options:
 
 
 def join_options(question: str, options: Options) -> str:
-    """Add the options to a question, with their letters.
+    """Add the options, with their letters, to a question.
 
-    It is unchanged if each option already ends one of its later lines, or if the options are just letters.
+    The question is returned unchanged if each option already ends one of its later lines, or if the options are just
+    letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if list(options) == list(options.values()):
@@ -176,13 +177,13 @@ def find_right_options(
     *,
     hint: str = "",
 ) -> RightOptions:
-    """Find the right options in all rows in the same way: by letter or text, or by position from 0 or 1.
+    """Find the correct options in all rows in the same way: by letter or text, or by position from 0 or 1.
 
-    Rows without options or a ground truth are skipped and have no letters. A way must fit at least 95% of the others,
-    or all of fewer than 20; if none does, no row has letters. `columns` contains the names of the option columns by
-    letter, because a correct answer may also be such a name. If several ways lead to different results, `choice_by`
-    must be one of `CHOICE_BY`, or `hint` (`index` or `number`) decides how to count. Otherwise, the result has a
-    `problem`.
+    Rows without options or a ground truth are skipped and get no letters. A way must fit at least 95% of the remaining
+    rows, or all of them if there are fewer than 20. If none does, no row gets letters. `columns` maps letters to the
+    names of the option columns, because a correct answer may also be such a name. If several ways give different
+    results, `choice_by` must be one of `CHOICE_BY`, or `hint` (`index` or `number`) decides how to count. Otherwise,
+    the result has a `problem`.
     """
     names = {name.casefold(): letter for letter, name in (columns or {}).items()}
 
@@ -226,7 +227,7 @@ def find_right_options(
 
 
 def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the letters of the options that a cell names by letter, text or column. None if it is ambiguous."""
+    """Return the letters of the options that a cell names by letter, text or column, or nothing if it is ambiguous."""
     readings = {letters for letters in (_by_letter(cell, options), _by_text(cell, options)) if letters}
     named = names.get(str(cell).strip().casefold())
     if named in options:
@@ -235,7 +236,7 @@ def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[
 
 
 def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters in a cell, sorted. None if one of them is not the letter of an option."""
+    """Return the letters in a cell, sorted. The result is empty if one of them is not an option's letter."""
     parts = cell if isinstance(cell, list) else parse_list(cell) if isinstance(cell, str) else None
     if parts is None:
         text = str(cell).strip()
@@ -246,7 +247,10 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters of the options whose texts are in a cell, sorted. None if a text does not fit just one."""
+    """Return the letters of the options whose texts are in a cell, sorted.
+
+    The result is empty if a text does not match exactly one option.
+    """
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
     letters: list[str] = []
     for part in parts:
@@ -263,7 +267,10 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
-    """Return the letter of the option at a position counted from `first`. None if the cell is not a position."""
+    """Return the letter of the option at the position in a cell, counted from `first`.
+
+    The result is empty if the cell does not contain a valid position.
+    """
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")
     place = int(text) - first if text.isascii() and text.isdecimal() and len(text) < 3 else -1

@@ -1,4 +1,4 @@
-"""Converting JSON values in cells (strings, numbers, lists of messages or content parts) to strings."""
+"""Converts JSON values in cells (strings, numbers, lists of messages or content parts) to strings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from karenina_toolkit.files.json_values import has_lone_surrogate
 
 
 class NotText(ValueError):
-    """Raised if a value cannot be read as text. The message says what it is."""
+    """Raised if a value cannot be read as text. The message describes the value."""
 
 
 def as_text(value: Any) -> str:
     """Return a string, number, boolean, list of messages or list of content parts as a string.
 
-    A whole float is written as an integer. Raises `NotText` for null, other lists and objects, images, lone surrogates,
-    and numbers that are not finite.
+    A float without a fraction is written as an integer. Raises `NotText` for null, other lists and objects, images,
+    lone surrogates, and numbers that are not finite.
     """
     if isinstance(value, str):
         if has_lone_surrogate(value):
@@ -39,7 +39,10 @@ def as_text(value: Any) -> str:
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return the items of a list as strings. Another value is a list of one. Raises `NotText` like `as_text`."""
+    """Return the items of a list as strings. Any other value counts as a list of one.
+
+    Raises `NotText`, like `as_text`.
+    """
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(item) for item in value]
     return [as_text(value)]
@@ -67,7 +70,7 @@ def _is_parts(value: Any) -> bool:
 
 
 def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the texts in content parts, one per line and without reasoning. Raises `NotText` for media."""
+    """Join the texts in content parts, one per line and without reasoning. Raises `NotText` for media."""
     texts = []
     for part in parts:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):
@@ -78,7 +81,7 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return messages as text. If there are several, they have their roles."""
+    """Return messages as text. If there are several, each starts with its role."""
     shown = [(str(message["role"]), as_text(message["content"] or "")) for message in messages]
     if len(shown) == 1:
         return shown[0][1]
@@ -86,7 +89,7 @@ def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe(value: Any) -> str:
-    """Describe a value for messages: its type, and the first six keys of an object."""
+    """Describe a value for messages by its type, and an object by its first six keys."""
     if isinstance(value, Mapping):
         return f"an object with the keys {', '.join(map(str, list(value)[:6]))}" if value else "an empty object"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The questions in a table: the text with context and options, the correct answer, and the row."""
+"""Questions in a table, each with its context, options, correct answer and row."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ _ABOUT_A_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _MENTION: Final = 0.1
-"""If more than this share of the questions mention a text, contexts become part of the questions."""
+"""If more than this share of the questions refer to a text, contexts become part of the questions."""
 _SHARED: Final = 1.5
 """If there are at least this many questions per context, contexts become part of the questions."""
 _FEWEST_WORDS: Final = 4
-"""A context with fewer words is a name or topic."""
+"""The minimum number of words in a context. Anything shorter is a name or topic."""
 _PLACES: Final = {"index": "index", "idx": "index", "number": "number"}
-"""Suffixes of column names that say whether options are counted from 0 or from 1."""
+"""Suffixes of column names that show whether options are counted from 0 or from 1."""
 _ENTITY: Final = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{1,6}|#x[0-9a-fA-F]{1,5});")
 ALIASES: Final = ("text", "aliases", "value", "answer")
-"""The keys under which an object contains a right answer, or alternatives to it."""
+"""Keys under which an object contains a correct answer or alternatives to it."""
 _TEXT_KEYS: Final = ("contexts", "sentences", "evidence_text", "text", "page_content", "content")
-"""The keys under which an object contains its text."""
+"""Keys under which an object contains its text."""
 _EXPECTED: Final = ("expected", "gold", "groundtruth", "reference", "target")
 _LONGEST: Final = 200
 _DEEPEST: Final = 8
@@ -74,9 +74,10 @@ _NO_OPTIONS: Final[Options] = MappingProxyType({})
 class QuestionRow:
     """A question in a table.
 
-    `text` is what a model is asked: the question's own text, `asked`, after its context and before its options. `truth`
-    is the cell with the correct answer as it is in the file (a string, a number, a boolean, a list, ...), or None if it
-    is empty. `options` contains the options by letter, and `right` the letters of the right ones, if `truth` names any.
+    `text` is what a model is asked, which is the question's own text, `asked`, preceded by its context and followed by
+    its options. `truth` is the cell with the correct answer as it is in the file (a string, a number, a boolean, a
+    list, ...), or None if it is empty. `options` maps letters to options. `right` contains the letters of the correct
+    options, if `truth` names any.
     """
 
     row: Row
@@ -87,9 +88,9 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the correct answer as a string, if there is one.
+        """Return the correct answer as a string, or None.
 
-        For a multiple-choice question, these are the right options with their letters.
+        For a multiple-choice question, this consists of the correct options with their letters.
         """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
@@ -102,7 +103,7 @@ class QuestionRow:
 class QuestionRows:
     """The questions in a table, the roles of its columns, and messages about how it was read.
 
-    `notes` says how columns were understood, and `warnings` names probable mistakes and how to fix them. `blanks`
+    `notes` describes how columns were interpreted. `warnings` lists probable mistakes and how to fix them. `blanks`
     contains the rows without a question.
     """
 
@@ -112,48 +113,47 @@ class QuestionRows:
     warnings: list[str] = field(default_factory=list)
     blanks: list[Row] = field(default_factory=list)
     unreadable: list[tuple[Row, str]] = field(default_factory=list)
-    """Rows that cannot be read, with the reason: images or other media, or formula errors."""
+    """Rows that cannot be read, because of images, other media or formula errors, each with the reason."""
     unused: list[str] = field(default_factory=list)
     joined: bool = False
     """Whether the contexts are part of the questions."""
     choice_by: str = ""
-    """How the right options were found (`RightOptions.way`)."""
+    """The way in which the correct options were found (`RightOptions.way`)."""
     problem: str = ""
-    """Why the right options cannot be found; empty if they can."""
+    """The reason why the correct options cannot be found. It is empty if they can."""
     cure: str = ""
     """How to fix the problem."""
     several_right: bool = False
-    """Whether any question has several right options."""
+    """Whether any question has several correct options."""
 
 
 def name_columns(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message: the first 30, and how many more there are."""
+    """Return the names of columns for a message: the first 30, and the number of further columns."""
     more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
     return ", ".join(map(repr, columns[:_MOST_NAMED])) + more
 
 
 def cell_text(cell: Any) -> str:
-    """Return a cell as a string, with lists and objects as JSON."""
+    """Return a cell as a string. Lists and objects are written as JSON."""
     return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_nested(cell) else str(cell)
 
 
 def _question_text(cell: Any) -> str:
-    """Return the text of a question, which may consist of messages. Raises `NotText` for anything but text."""
+    """Return a question's text, which may consist of messages. Raises `NotText` for anything but text."""
     return as_text(cell) if is_conversation(cell) else cell_text(cell)
 
 
 def _is_nested(cell: Any) -> bool:
-    """Return whether a cell is a list or an object."""
     return isinstance(cell, list | Mapping)
 
 
 def make_question_rows(
     rows: Sequence[Row], roles: Roles, *, choice_by: str | None = None, option: str = "--columns"
 ) -> QuestionRows:
-    """Make questions from rows. `option` is the command-line option for mapping columns, for messages.
+    """Make questions from rows. Messages name `option` as the command-line option for mapping columns.
 
-    `roles.columns[QUESTION]` may be a string with column names in braces. For `choice_by`, see `find_right_options`; if
-    the right options cannot be found, the result has a `problem`. Rows without a question, and those that cannot be
+    `roles.columns[QUESTION]` may be a string with column names in braces. For `choice_by`, see `find_right_options`. If
+    the correct options cannot be found, the result has a `problem`. Rows without a question, and rows that cannot be
     read, are only listed in `blanks` and `unreadable`.
     """
     done = QuestionRows(roles)
@@ -199,10 +199,10 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a correct answer, with the answers in place of objects. None if it is empty.
+    """Return the cell of a correct answer with objects replaced by their answers, or None if it is empty.
 
-    If an object has a list of aliases, its different answers become a list. Otherwise, the first is used. An object
-    with none of the keys in `ALIASES` is unchanged.
+    If an object has a list of aliases, its distinct answers become a list. Otherwise, its first answer is used. An
+    object without any of the keys in `ALIASES` is returned unchanged.
     """
     if isinstance(cell, float) and isnan(cell):
         return None
@@ -226,9 +226,9 @@ def has_alternatives(cell: Any) -> bool:
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the unused columns, including all contexts but the first.
+    """Return the unused columns, including all contexts except the first.
 
-    Columns named in the question's `template` are left out, because they are used there.
+    Columns that the question's `template` refers to are omitted, because they are used.
     """
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
@@ -241,14 +241,14 @@ def join_context(question: str, context: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
-    r"""Replace each `{name}` by the cell of that column (or that role's column), and `\n` by a newline.
+    r"""Replace each `{name}` with the row's cell for that column or role, and `\n` with a newline.
 
-    Returns None if the row has no value for one of them.
+    Returns None if the row has no value for one of the names.
     """
     empty = False
 
     def cell_of(match: re.Match[str]) -> str:
-        """Return the cell named by a placeholder, or set `empty` if it has no value."""
+        """Return the cell for a placeholder, or set `empty` if it has no value."""
         nonlocal empty
         name = match[1].strip()
         column = find_column(values, name) or (roles.get(name) if roles is not None else None)
@@ -261,15 +261,16 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
 
 
 def names_in(template: str) -> list[str]:
-    """Return the names in braces in a string."""
+    """Return the names in braces in `template`."""
     return [name.strip() for name in _PLACEHOLDER.findall(template)]
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context. The items of a list, also one written as text, are separated by blank lines.
+    """Return the text of a context. The items of a list are separated by blank lines.
 
-    Of an object, the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these. `depth` is
-    the number of lists and objects around it; anything deeper than eight is left out.
+    A list may also be written as text. For an object, the value of its first key in `_TEXT_KEYS` is used, or all values
+    if it has none of these keys. `depth` is the number of lists and objects that enclose the cell. Anything deeper than
+    eight levels is skipped.
     """
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
@@ -286,7 +287,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
 
 
 def _options_of(row: Row, roles: Roles) -> Options:
-    """Return the options of a row by letter. There must be at least two."""
+    """Return the options of a row by letter, or nothing if there are fewer than two."""
     if roles.options:
         cells = {letter: row.values.get(column) for letter, column in roles.options.items()}
         texts = {letter: cell_text(cell).strip() for letter, cell in cells.items() if cell is not None and cell != ""}
@@ -300,7 +301,7 @@ def _options_of(row: Row, roles: Roles) -> Options:
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
     """Return whether the questions in a table need their contexts.
 
-    They do if a question has several, many questions share one, or many questions mention a text.
+    They do if a question has several contexts, many questions share one, or many questions refer to a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
@@ -319,9 +320,9 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
 def _with_right_options(
     rows: list[QuestionRow], roles: Roles, choice_by: str | None, done: QuestionRows
 ) -> list[QuestionRow]:
-    """Add options to the texts of the rows, and set the letters of the right ones.
+    """Add options to the texts of the rows, and set the letters of the correct ones.
 
-    How they were found is recorded in `done`, with a warning about answers that are none of the options.
+    `done` records how they were found, with a warning about answers that match none of the options.
     """
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
     truths, options = [row.truth for row in rows], [row.options for row in rows]
@@ -344,7 +345,7 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
-    """Add notes about how columns were understood, and warnings about those that may mean something else."""
+    """Add notes about how columns were interpreted, and warnings about columns that may mean something else."""
     roles = done.roles
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)
@@ -414,11 +415,11 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
 
 
 def _same(column: str, other: str) -> bool:
-    """Return whether two names start with the same word for a correct answer."""
+    """Return whether two column names start with the same word for a correct answer."""
     return any(fold_name(column).startswith(word) and fold_name(other).startswith(word) for word in _EXPECTED)
 
 
 def _first_places(places: Iterable[str]) -> str:
-    """Return the first three places and how many more there are."""
+    """Return the first three places, and the number of further places."""
     listed = list(places)
     return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

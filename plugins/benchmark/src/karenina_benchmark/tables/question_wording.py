@@ -1,4 +1,4 @@
-"""What a question asks for, by its wording: yes or no, a number and its unit, a name, or an option."""
+"""Detects what a question asks for by its wording: yes or no, a number and its unit, a name, or an option."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _AFTER_UNIT: Final = re.compile(
 )
 _SENTENCES: Final = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]?")
 _OTHER_WORDS: Final = frozenset(("in", "us", "won"))
-"""Words that are spelled like units, but rarely are in a question."""
+"""Words that are spelled like units but rarely used as units in questions."""
 _MONEY: Final = re.compile(r"£|\b(?:costs?|priced?|pays?|paid|spend|spent|earns?|salary|money)\b", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"\b(?:what|which) (?:percentage|percent)\b|\bhow many percent\b", re.IGNORECASE)
 _MARKED: Final = re.compile(r"(?:^|(?<=[\s(,;]))\(?([A-Z](?=[.):]\s)|[1-9][0-9]?(?=[.):]\s)|[a-z](?=\)\s))")
 
 
 def asks_whether(question: str) -> bool:
-    """Return whether the answer to a question is yes or no: it contains *whether* or starts with a verb."""
+    """Return whether a question is answered with yes or no: it contains *whether* or starts with a verb."""
     return _WHETHER.search(question.strip()) is not None
 
 
@@ -67,19 +67,19 @@ def asks_a_thing(question: str) -> bool:
 
 
 def asks_an_amount(question: str) -> bool:
-    """Return whether a question asks how many, how much, how long or similar."""
+    """Return whether a question asks how many, how much, how long or something similar."""
     return _AMOUNT.search(question) is not None
 
 
 def asks_a_name(question: str) -> bool:
-    """Return whether a question asks for a person, a code or a name. The answer is then never a number."""
+    """Return whether a question asks for a person, a code or a name, so that the answer is never a number."""
     return _NAME.search(question) is not None and not asks_an_amount(question)
 
 
 def asked_unit(question: str) -> str | None:
     """Return the unit that a question asks for, such as *km* in "How long is it in km?".
 
-    Returns None if there is none, or if it is not clear.
+    Returns None if there is no unit or it is unclear.
     """
     asking = _asking_part(question)
     if _PERCENT.search(asking):
@@ -102,29 +102,29 @@ def asked_unit(question: str) -> str | None:
 
 
 def _asking_part(question: str) -> str:
-    """Return the sentences with a question mark or in brackets. Without a question mark, this is all of the text."""
+    """Return the sentences with a question mark or in brackets, or the whole text if it has no question mark."""
     asking = [part for part in _SENTENCES.findall(question) if part.endswith("?") or part.lstrip().startswith("(")]
     return " ".join(asking) if any(part.endswith("?") for part in asking) else question
 
 
 def _is_certain(unit: str, question: str) -> bool:
-    """Return whether a unit is clear in this question. *Pounds* may be money."""
+    """Return whether a unit is unambiguous in the question. For example, *pounds* may be money."""
     return find_unit(unit) != "lb" or not _MONEY.search(question)
 
 
 def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
-    """Return the longest unit at the start of `words`, if there is one.
+    """Return the longest unit at the start of `words`, or None.
 
-    Single letters count only with `letters`.
+    Single letters are only accepted if `letters` is set.
     """
     names = (" ".join(words[:size]) for size in range(min(len(words), 4), 0, -1))
     return next((name for name in names if find_unit(name) is not None and _may_be_unit(name, letters)), None)
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
-    """Return whether a name is probably a unit here rather than a word, a letter or an abbreviation.
+    """Return whether a name is probably a unit here, and not a word, a letter or an abbreviation.
 
-    Single letters count only with `letters`.
+    Single letters are only accepted if `letters` is set.
     """
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False

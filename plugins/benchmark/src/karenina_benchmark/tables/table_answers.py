@@ -1,20 +1,24 @@
-"""The answer templates for the rows of a table."""
+"""Declares answer templates for the rows of a table."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from karenina_benchmark.tables.answer_kinds import KINDS, Cell
+from karenina_benchmark.tables.answer_kinds import KINDS, Cell, Kind, is_empty, read_as, read_marks
 from karenina_benchmark.tables.column_roles import TRUTH, fold_name
 from karenina_benchmark.tables.declare_answers import DeclaredAnswers, declare_answers, holds_alternatives
 from karenina_benchmark.tables.question_rows import QuestionRow, QuestionRows, has_alternatives
 from karenina_core.catalog import read_catalog
 from karenina_template.templates.primitives import primitives_by_field_type
+from karenina_toolkit.known_values import find_offer
 from karenina_toolkit.printable import quantity
 
 _TYPES: Final = ("type", "answertype", "kind", "answerkind")
+_KINDS_OF_VALUES: Final[Mapping[str, Kind]] = {"bool": "yes or no", "list": "list", "list[str]": "list"}
+"""The kinds of answers whose cells are read in the same way for known values of a type."""
 _OPTION: Final = "The option that the response gives as its answer, copied as the response writes it"
 _LETTER: Final = "The letter of the option that the response gives as its answer"
 _OPTIONS: Final = "The letters of all options that the response gives as its answer"
@@ -24,9 +28,9 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 class RowTemplates:
     """The declared fields for each row, or None for rows without a correct answer that can be compared.
 
-    `notes` says which kinds of answers were found, and `warnings` names probable mistakes. `refused` and `objects` say
-    why sentences and objects are not compared; they are empty if there are none. `types` is the column with the answer
-    types, if any.
+    `notes` describes the kinds of answers that were found, and `warnings` lists probable mistakes. `refused` and
+    `objects` explain why sentences and objects are not compared, and are empty if there are none. `types` is the column
+    with the answer types, or None.
     """
 
     fields: list[dict[str, Any] | None]
@@ -37,7 +41,7 @@ class RowTemplates:
     types: str | None = None
 
     def _add(self, name: str, declared: DeclaredAnswers) -> None:
-        """Add the messages about the column `name`. Only the first refusals of sentences and objects are kept."""
+        """Add the messages about the column `name`. Only the first refusals of sentences and of objects are kept."""
         self.notes += [f"{name}: {note}" for note in declared.notes]
         self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
         if declared.refused:
@@ -49,12 +53,12 @@ class RowTemplates:
 def declare_rows(
     table: QuestionRows, rows: Sequence[QuestionRow] | None = None, *, exact: bool = False, any_of: bool | None = None
 ) -> RowTemplates:
-    """Declare templates for `rows`. By default, these are all rows of the table.
+    """Declare templates for `rows`, which are all rows of the table by default.
 
-    For questions with options, the letters of the right ones are compared; for others, each correct answer according to
-    its kind. With `exact`, sentences are compared word for word. `any_of` says whether each item of a list is a correct
-    answer by itself; by default, this depends on the column's name and cells. Raises `WrongTypeError` if an answer does
-    not have the type named in its row.
+    Questions with options are compared by the letters of the correct options, and all other questions by a rule for the
+    kind of each correct answer. If `exact` is set, sentences are compared word for word. `any_of` sets whether each
+    item of a list is a correct answer by itself. By default, this depends on the column's name and cells. Raises
+    `WrongTypeError` if an answer does not have the type specified in its row.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
@@ -84,11 +88,14 @@ def _declare_column(
 ) -> None:
     """Add the field for a column of answers to the rows.
 
-    `name` is the name of the field if there are several such columns, otherwise None, and rows with options get a field
-    for their letters. For `exact` and `any_of`, see `declare_rows`. If a sentence or object cannot be compared, its row
-    loses all fields.
+    If there are several such columns, `name` is the name of the field. Otherwise it is None, and rows with options get
+    a field for their letters. For `exact` and `any_of`, see `declare_rows`. If a sentence or object cannot be compared,
+    its row loses all fields.
     """
-    places = [at for at, row in enumerate(rows) if name is not None or not row.right]
+    known: frozenset[int] = frozenset()
+    if name is not None and name in table.roles.sources:
+        known = _declare_known(done, table, rows, column, name)
+    places = [at for at, row in enumerate(rows) if at not in known and (name is not None or not row.right)]
     cells = [  # for one of several answers, its name says what is asked for
         Cell(rows[at].row.values.get(column), name.replace("_", " "), rows[at].row.where())
         if name is not None
@@ -115,16 +122,39 @@ def _declare_column(
             done.fields[at] = None
         elif declared is not None and fields is not None:
             fields[name or TRUTH] = declared
-    for at in set(range(len(rows))).difference(places):
+    for at in set(range(len(rows))).difference(places, known):
         question = rows[at]
         done.fields[at] = {TRUTH: declare_options(question.options, question.right, several=table.several_right)}
 
 
-def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Return the declared field for a question with options. With `several`, its value is a list of letters.
+def _declare_known(
+    done: RowTemplates, table: QuestionRows, rows: Sequence[QuestionRow], column: str, name: str
+) -> frozenset[int]:
+    """Add the field `name` to the rows that name the known value that fills it. Return their positions."""
+    sources = {at: _text_of(row.row.values.get(table.roles.sources[name])) for at, row in enumerate(rows)}
+    named = {at: source for at, source in sources.items() if source is not None}
+    cells = {at: Cell(rows[at].row.values.get(column), name, rows[at].row.where()) for at in named}
+    marks = read_marks([*cells.values()])
+    compared: Counter[str] = Counter()
+    for at, source in named.items():
+        fields = done.fields[at]
+        if fields is not None and not is_empty(cells[at].value):
+            offer = find_offer(source)
+            kind = _KINDS_OF_VALUES.get(offer.kind) if offer is not None else None
+            answer = read_as(kind, cells[at], marks) if kind is not None else None
+            fields[name] = {"from": source, "ground_truth": cells[at].value if answer is None else answer.truth}
+            compared[source] += 1
+    done.notes += [
+        f"{column!r}: {quantity(n, 'answer')} for the known value {source}" for source, n in compared.items()
+    ]
+    return frozenset(named)
 
-    Otherwise, the first letter in `right` is the ground truth, and the judge copies the words of the response; it
-    chooses a letter itself if the text of an option is a letter, too.
+
+def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
+    """Return the declared field for a question with options. If `several` is set, its value is a list of letters.
+
+    Otherwise, the first letter in `right` is the ground truth, and the judge copies words from the response. If the
+    text of an option is itself a letter, the judge chooses a letter instead.
     """
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
@@ -135,7 +165,7 @@ def declare_options(options: Mapping[str, str], right: Sequence[str], *, several
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the unused column that is named like a type and only contains answer types, if there is one."""
+    """Return the unused column that is named like a type and only contains answer types, or None."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue
@@ -147,5 +177,4 @@ def _find_types(table: QuestionRows) -> str | None:
 
 
 def _text_of(value: object) -> str | None:
-    """Return a cell as a stripped string, or None if it is empty."""
     return None if value is None or not str(value).strip() else str(value).strip()

@@ -1,4 +1,4 @@
-"""Reading the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document with rows.
+"""Reads the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document with rows.
 
 `karenina run`, `check`, `draft`, `judge` and `import` all use this. `find_header_problem` detects tables whose first
 row is not a header, but data or a title.
@@ -44,7 +44,7 @@ _ZIP: Final = b"PK\x03\x04"
 _OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MOST_SHEETS: Final = 8
 _LOOKED_AT: Final = 20
-"""How many rows at a path in a JSON document to check for a question."""
+"""The number of rows at a path in a JSON document that are checked for a question."""
 _ROWS_EXAMINED: Final = 9
 """The number of rows below the first one that are examined."""
 _PATH_CELL: Final = re.compile(r"(?:[\w.~-]*[/\\])+[^/\\]*\.\w{1,5}")
@@ -56,12 +56,12 @@ _LONGEST_SHOWN: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a file: its values by column, and its place.
+    """A row of a file, with its values by column and its place.
 
-    `line` is the line of the file (or the row of the sheet) where the row ends. `place` is in words, such as
-    `data.0.qas.1` in a JSON document, and empty if the line is the place (`where`). `problem` says why the row cannot
-    be read, and `cure` how to fix it; such a row has no values. `is_short` is true for a CSV row with fewer cells than
-    the header.
+    `line` is the line of the file (or the row of the sheet) where the row ends. `place` describes the place in words,
+    such as `data.0.qas.1` in a JSON document, and is empty if the line number is enough (`where`). If the row cannot be
+    read, it has no values, `problem` is the reason, and `cure` says how to fix it. `is_short` is true for a CSV row
+    with fewer cells than the header.
     """
 
     line: int
@@ -80,8 +80,8 @@ class Row:
 class Table:
     """The rows and columns of a file, in order.
 
-    `notes` says what was detected, such as the encoding, and `warnings` what may be wrong. `problems` contains the
-    errors in rows that cannot be read, which are not in `rows`.
+    `notes` describes what was detected, such as the encoding, and `warnings` what may be wrong. `problems` contains the
+    errors for rows that cannot be read, which are not in `rows`.
     """
 
     file: Path
@@ -94,7 +94,7 @@ class Table:
 
 @dataclass
 class TableRows(Iterator[Row]):
-    """Iterates over the rows of an open file. `columns` is empty for JSON, where each row has its own keys.
+    """Iterates over the rows of an open file. `columns` is empty for JSON, because each row has its own keys.
 
     `notes` is complete after the first row. Iterating raises `BenchmarkFileError` if a row cannot be read.
     """
@@ -126,13 +126,13 @@ def open_rows(
 ) -> TableRows:
     """Open a file of rows. For the rules and arguments, see `karenina_toolkit.files.read_records`.
 
-    By default, UTF-8, cp1252 and UTF-16 are detected. Without `rows`, the rows of a JSON document are the only list in
-    it whose items have a question. They also contain the scalars of the objects around them, and the key of a row as
-    `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
+    By default, UTF-8, cp1252 and UTF-16 are detected. Unless `rows` is given, the rows of a JSON document are the only
+    list in it whose items have a question. These rows also contain the scalars of the objects that enclose them, and
+    their key as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
 
-    With `keep_problems`, a line that cannot be read is a row with a `problem`, and strings in a JSON document may
-    contain lone surrogates. YAML is read like JSON, but only if `suffix` says so. Raises `BenchmarkFileError` if the
-    file cannot be opened, or if an option does not fit it.
+    If `keep_problems` is set, a line that cannot be read becomes a row with a `problem`, and strings in a JSON document
+    may contain lone surrogates. YAML is read like JSON, but only if it is specified with `suffix`. Raises
+    `BenchmarkFileError` if the file cannot be opened, or if an option does not apply to it.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -174,7 +174,7 @@ def open_rows(
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with it.
+    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with this suffix.
 
     A file that cannot be opened is not an error here.
     """
@@ -210,8 +210,8 @@ def read_rows(
 ) -> Table:
     """Read all rows of a file. The arguments are the same as for `open_rows`.
 
-    With `keep_problems`, rows that cannot be read are in the table's `problems`. Raises a single `BenchmarkFileError`
-    with all errors if the file or a row cannot be read, or if there are no rows.
+    If `keep_problems` is set, the errors for rows that cannot be read are in the table's `problems`. Otherwise, and if
+    there are no rows or the file cannot be read, raises a single `BenchmarkFileError` that contains all errors.
     """
     in_lines = Path(path).suffix.lower() != _JSON
     opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes, keep_problems=in_lines)
@@ -245,7 +245,7 @@ def read_rows(
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
     """Yield the records as rows, and close the file at the end.
 
-    With `keep_problems`, invalid records become rows too.
+    If `keep_problems` is set, invalid records become rows, too.
     """
     with records:
         classes = _read_classes(records.metadata)
@@ -273,9 +273,9 @@ def _read_document(
     *,
     surrogates: bool,
 ) -> Iterator[Row]:
-    """Yield the rows of a JSON or YAML document. It is read when the first row is requested.
+    """Yield the rows of a JSON or YAML document, which is read when the first row is requested.
 
-    What was detected is added to `notes`.
+    Descriptions of what was detected are added to `notes`.
     """
     if ending == _JSON:
         data = bounded_files.read_bytes(path, max_bytes=max_bytes)
@@ -292,9 +292,9 @@ def _read_document(
 
 
 def find_rows(document: Any, path: Path) -> str | None:
-    """Return the path to the list in a JSON document whose rows have a question, or None for a list.
+    """Return the path to the list in a JSON document whose rows have a question, or None if the document is a list.
 
-    Raises `FileError`, listing the possible paths, unless there is exactly one.
+    Raises `FileError` with the possible paths unless there is exactly one.
     """
     if isinstance(document, list):
         return None
@@ -317,7 +317,7 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
-    """Return whether the first 20 rows at a path in a document have questions. False for an invalid path."""
+    """Return whether the first 20 rows at a path in a document have questions. Returns False for an invalid path."""
     try:
         values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
@@ -326,7 +326,7 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
 
 
 def _row_of(record: Record) -> Row:
-    """Convert a record of a document to a row, with the scalars around it and its key as `id`.
+    """Convert a record of a document to a row that includes its enclosing scalars, and its key as `id`.
 
     A record that is not an object becomes a row with a `problem`.
     """
@@ -341,7 +341,7 @@ def _row_of(record: Record) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return an Excel or Parquet cell as a JSON value. Bytes become a string with their number."""
+    """Return an Excel or Parquet cell as a JSON value. Bytes become a string that states their number."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -352,7 +352,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
-    """Return the class names that the `datasets` library puts in a file's metadata, if any."""
+    """Return the class names that the `datasets` library stores in a file's metadata, if any."""
     try:
         description = json.loads(metadata.get(b"huggingface", b"{}"))
     except (ValueError, RecursionError):
@@ -372,22 +372,22 @@ def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Replace class numbers in the values of a row by names."""
+    """Replace class numbers in the values of a row with names."""
     return {key: _class_name(value, classes[key]) if key in classes else value for key, value in values.items()}
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:
-    """Return the name of a class. A value that is not the number of a class is unchanged."""
+    """Return the name of a class. A value that is not a class number is returned unchanged."""
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
 
 
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return why the first row of a table is not a header and how to fix it, or None if it may be one.
+    """Return the problem and a fix if the first row of a table is not a header, or None if it may be one.
 
-    A row with a column name for the question is always a header. Any other is not if one of the next rows has such a
-    name, if one of its cells occurs in the rows below, or if a cell is a number, a path or a question like those below
-    it.
+    A row that has a column name for the question is always a header. Any other row is not a header if one of the next
+    rows has such a name, if one of its cells also occurs in the rows below, or if a cell is a number, a path or a
+    question like the cells below it.
     """
     if find_role(columns, QUESTION) is not None:
         return None

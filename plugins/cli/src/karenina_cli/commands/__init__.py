@@ -1,1 +1,1 @@
-"""The commands, with one module for each. `primitives` and `traits` share `kinds_command`."""
+"""The commands, one module each. `primitives` and `traits` share `kinds_command`."""

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
 _EVERY: Final = 5.0
-"""The number of seconds between two lines of progress."""
+"""The number of seconds between progress lines."""
 _MANY: Final = 4
-"""Findings that occur more often than this, as in the rows of a table, are printed once."""
+"""The number of repetitions of a finding from which it is printed only once."""
 
 
 @with_option_groups
@@ -49,8 +49,8 @@ def check(
 ) -> None:
     """Check a benchmark before the first call, and print all problems in the file with their lines.
 
-    No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error. Warnings
-    point to probable mistakes and do not prevent a run.
+    No model is called, and code in the file is run only if it is trusted. Exits with 2 if there is an error. Warnings
+    point out probable mistakes and do not prevent a run.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -86,7 +86,7 @@ def check(
 
 
 class _Progress:
-    """Progress on standard error, even outside a terminal: a line every few seconds."""
+    """Progress on standard error, as one line every few seconds, even without a terminal."""
 
     def __init__(self, screen: Screen, file: Path) -> None:
         self._screen = screen
@@ -95,11 +95,11 @@ class _Progress:
         self._done, self._total = 0, 0
 
     def update(self, step: str, done: int, total: int) -> None:
-        """Record how many of all questions are finished in a step."""
+        """Record how many questions are finished in a step, and how many there are in total."""
         self._step, self._done, self._total = step, done, total
 
     def print_line(self) -> None:
-        """Print what has been done so far."""
+        """Print the current progress."""
         counts = f": {self._done:,} of {quantity(self._total, 'question')} {self._step}" if self._step else ""
         self._screen.note(f"{'Checking' if counts else 'Reading'} {self._file}{counts}")
 
@@ -109,9 +109,9 @@ def _try_plans(
     configure: Callable[[BenchmarkContent], VerificationConfig],
     planned: Callable[[int, int], None],
 ) -> Iterator[Finding]:
-    """Yield an error for each reason why questions have no plan. Without any stages, there is nothing to try.
+    """Yield an error for each reason why questions cannot be planned. Without any stages, nothing is planned.
 
-    `planned` is called after each question, with the number of questions so far and in total.
+    `planned` is called after each question with the number of questions planned so far and the total.
     """
     from karenina_benchmark.checking import Finding
     from karenina_core.errors import KareninaError
@@ -139,7 +139,7 @@ def _try_plans(
 
 
 def _describe_plan_error(error: KareninaError) -> str:
-    """Say that there is no plan, and why. The message of a `PlanError` already does."""
+    """Return an error message saying that no plan can be made, and why."""
     from karenina_core.plan import PlanError
 
     return str(error) if isinstance(error, PlanError) else f"cannot make a plan: {error}"
@@ -148,7 +148,7 @@ def _describe_plan_error(error: KareninaError) -> str:
 def _print(screen: Screen, report: CheckReport) -> None:
     """Print the findings and their counts.
 
-    If there are more than `_MANY` of the same, they are printed once, with some of their places.
+    A finding that is repeated `_MANY` times or more is printed once, with some of its locations.
     """
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:

@@ -66,8 +66,8 @@ def config(
 
     `karenina config answering_models` prints every field of a model and the settings of each adapter.
 
-    `karenina config save NAME` saves the configuration from --config, --set and the options for models, without keys,
-    as a preset for `--config NAME`. `karenina config list` prints the presets, and `karenina config delete NAME`
+    `karenina config save NAME` saves the configuration from --config, --set and the model options as a preset for
+    `--config NAME`. Keys are not saved. `karenina config list` prints the presets, and `karenina config delete NAME`
     deletes one.
     """
     screen = get_screen(ctx)
@@ -104,7 +104,7 @@ def config(
 
 
 def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
-    """Return a JSON Schema (draft 2020-12) for a configuration file with these settings."""
+    """Return a JSON Schema (draft 2020-12) for configuration files with the given settings."""
     from pydantic import ConfigDict, create_model
 
     from karenina_benchmark.formats.file_schema import with_tables
@@ -117,7 +117,7 @@ def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
 
 
 def _json(setting: Setting) -> dict[str, Any]:
-    """Convert a setting and the fields of its values to a JSON-compatible dict."""
+    """Convert a setting and its fields to a JSON-compatible dict."""
     return {
         "name": setting.name,
         "owner": setting.owner,
@@ -131,9 +131,9 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values by their place in the file. Empty if there are none.
+    """Return the fields of a setting's values, by their location in the configuration file.
 
-    For models, this includes the `extra` fields of each adapter.
+    For model settings, this includes each adapter's `extra` fields. The result is empty if the values have no fields.
     """
     model = nested_model(setting.info.annotation)
     if model is None:
@@ -147,7 +147,6 @@ def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
 
 
 def _print_nested(console: Console, setting: Setting) -> None:
-    """Print the fields of a setting's values, if there are any."""
     for title, fields in nested_fields(setting).items():
         console.print()
         print_wrapped(console, Text(clean(f"Fields of {title}:")))
@@ -155,7 +154,7 @@ def _print_nested(console: Console, setting: Setting) -> None:
 
 
 def _default(setting: Setting) -> Any:
-    """Return the default of a setting in JSON, with strings for values that JSON does not support."""
+    """Return a setting's default as JSON, using strings for values that JSON does not support."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(setting.default, fallback=str)
@@ -173,18 +172,18 @@ def _print(console: Console, owned: dict[str, Setting]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The command's options that make up a configuration."""
+    """The command-line options that make up a configuration."""
 
     file: Path | None
     settings: Sequence[str]
     models: ModelOptions
 
     def __bool__(self) -> bool:
-        """Return whether any of the options is set."""
+        """Return whether any option is set."""
         return bool(self.file or self.settings or self.models)
 
     def names(self) -> set[str]:
-        """Return the settings that the options set. Raises `ConfigError` if the file cannot be read."""
+        """Return the names of the settings that the options set. Raises `ConfigError` if the file cannot be read."""
         from karenina_benchmark.config.config_files import read_config_values
         from karenina_core.config import all_settings, flatten_settings
 
@@ -206,7 +205,7 @@ def check_action(name: str | None) -> None:
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
     """Save, list or delete presets, and print the result. `action` must be one of `ACTIONS`.
 
-    Raises `typer.BadParameter` if the arguments do not fit, and `ConfigError` if the action fails.
+    Raises `typer.BadParameter` for invalid arguments, and `ConfigError` if the action fails.
     """
     if given and action != "save":
         raise typer.BadParameter(f"--config, --set, {option_names()} have no effect on `config {action}`")
@@ -227,7 +226,7 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
 
 
 def _save(name: str, given: Given) -> Path:
-    """Save the options as a preset, and return its file.
+    """Save the options as a preset, and return the path of its file.
 
     Raises `typer.BadParameter` if there are no options or one is invalid, and `ConfigError` if a setting is invalid or
     the preset cannot be saved.
@@ -242,14 +241,14 @@ def _save(name: str, given: Given) -> Path:
 
 
 def _delete(name: str) -> Path:
-    """Delete a preset, and return the path of its file. Raises `ConfigError` if there is none."""
+    """Delete a preset, and return the path of its file. Raises `ConfigError` if there is no such preset."""
     from karenina_benchmark.config.presets import delete_preset
 
     return delete_preset(name)
 
 
 def _list(screen: Screen, as_json: bool) -> None:
-    """Print the presets with their settings, or why they cannot be read."""
+    """Print each preset with its settings, or with the reason why it cannot be read."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_benchmark.config.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError

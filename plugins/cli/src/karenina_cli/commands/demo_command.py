@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OUTPUT: Final = Path("karenina-demo.results.jsonl")
 SILENCE: Final = 4.0
-"""Seconds without output until a line says how far the run is."""
+"""Progress is printed after this many seconds without output."""
 
 
 def demo(
@@ -50,7 +50,7 @@ def demo(
 ) -> None:
     """Evaluate a small local model on fourteen questions. Needs no API key.
 
-    The first run downloads the model and a small judge and prints their sizes and licenses.
+    The first run downloads the model and a small judge, and prints their sizes and licenses.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -85,7 +85,7 @@ def demo(
 
 
 def _offered(screen: Screen) -> Demo:
-    """Return the first demo of a plugin. Exits with an error if there is none."""
+    """Return the first demo provided by a plugin, or exit with an error if there is none."""
     from karenina_core.catalog import install_command
     from karenina_terminal.command_hook import command_plugins
 
@@ -99,7 +99,7 @@ def _offered(screen: Screen) -> Demo:
 
 
 class _Progress:
-    """Prints how far a run of `items` is, if no result has been printed for some seconds."""
+    """Prints the progress of a run of `items` items when no result has been printed for some seconds."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -114,12 +114,12 @@ class _Progress:
 
     @hookimpl
     def karenina_item_finished(self) -> None:
-        """Count a result, which is printed."""
+        """Count a result that is being printed."""
         self._judged += 1
         self._printed = time.monotonic()
 
     def print_line(self) -> None:
-        """Print the counts, unless something was printed a moment ago."""
+        """Print the counts, unless something was printed recently."""
         now = time.monotonic()
         if now - self._printed >= SILENCE:
             self._printed = now
@@ -130,7 +130,7 @@ class _Progress:
 def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *, show: bool) -> VerificationResultSet:
     """Run the demo and return its results.
 
-    With `show`, each result is printed in full. Otherwise, its outcome is printed to standard error.
+    With `show`, each result is printed in full. Otherwise, only its outcome is printed, to standard error.
     """
     from karenina_benchmark import Benchmark
     from karenina_cli.output.result_output import print_result
@@ -147,7 +147,7 @@ def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *,
     done = 0
 
     def report(result: VerificationResult) -> None:
-        """Print a result or, without `show`, its outcome."""
+        """Print the result in full or, without `show`, only its outcome."""
         nonlocal done
         done += 1
         position = f"{done}/{len(session)}"
@@ -161,7 +161,7 @@ def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *,
 
 
 def _print_end(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
-    """Print the summary, how well the judge agrees with people, and what to do next."""
+    """Print the summary, the judge's agreement with people, and what to do next."""
     from karenina_cli.output.summary_output import print_summary
 
     print_summary(screen.out, results)

@@ -55,8 +55,8 @@ def doctor(
 ) -> None:
     """Check the installation, configuration, models, servers and journals, and print how to fix problems.
 
-    No model is called and no key is sent; only a connection to each configured server is opened. Exits with 2 if there
-    is a problem.
+    No model is called and no key is sent; the only traffic is a connection to each configured server. Exits with 2 if
+    there is a problem.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -80,7 +80,10 @@ def doctor(
 
 
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
-    """Yield the findings of all checks, in order. `read` returns the configuration or raises a `KareninaError`."""
+    """Yield the findings of all checks, in order.
+
+    `read` returns the configuration or raises a `KareninaError`.
+    """
     from karenina_core import plugins as plugin_room
     from karenina_toolkit.plugin_lookup import plugins_of
 
@@ -104,7 +107,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 
 
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings on broken or blocked plugins and hooks without effect, and the number of loaded plugins."""
+    """Yield findings about broken or blocked plugins and ineffective hooks, and the number of loaded plugins."""
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
     from karenina_toolkit.plugin_lookup import registered_adapters
@@ -132,7 +135,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings on missing requirements, and on distributions that are installed twice.
+    """Yield findings about missing requirements, and about distributions that are installed twice.
 
     `found` replaces the installed distributions, in the order of `sys.path`.
     """
@@ -165,7 +168,7 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
 
 
 def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
-    """Yield findings on the configuration, its models and their servers."""
+    """Yield findings about the configuration, its models and their servers."""
     from karenina_core.data.question import Question
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection
@@ -194,7 +197,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
-    """Open a connection to each configured server without sending a request, and yield whether this works.
+    """Connect to each configured server without sending a request, and yield the findings.
 
     Servers behind a proxy are not tried.
     """
@@ -209,7 +212,7 @@ def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
 
 
 def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
-    """Yield whether each journal can be read, its progress, and whether it is in use."""
+    """Yield each journal's progress and whether it is in use, or the reason why it cannot be read."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
 
@@ -229,9 +232,9 @@ def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
 
 
 def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iterator[Finding]:
-    """Run a check, and yield the problems of the `KareninaError` that it raises.
+    """Run a check, and yield the problems listed by the `KareninaError` that it raises.
 
-    If it raises none, yield `passed`, if given.
+    If the check passes, yield a finding with the text `passed`, unless that is None.
     """
     try:
         check()
@@ -243,13 +246,13 @@ def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iter
 
 
 def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
-    """Yield a finding for each problem listed by an error."""
+    """Yield a finding for each problem that the error lists."""
     lines = error.problems if isinstance(error, ConfigError) else [str(error)]
     yield from (Finding(area, "problem", line) for line in lines)
 
 
 def _check_server(address: str) -> Finding:
-    """Connect to a server, and return the finding. Servers behind a proxy are not tried and pass."""
+    """Connect to a server and return the finding. Servers behind a proxy are not tried and pass."""
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
@@ -267,12 +270,12 @@ def _check_server(address: str) -> Finding:
 
 
 def _concerns_karenina(name: str, distribution: Distribution) -> bool:
-    """Return whether a distribution is Karenina's own or one of its plugins."""
+    """Return whether the distribution belongs to Karenina or contains one of its plugins."""
     if name == "karenina" or name.startswith("karenina-"):
         return True
     return any(point.group.startswith("karenina.") for point in distribution.entry_points)
 
 
 def _install_folder(distribution: Distribution) -> Any:
-    """Return the folder in which a distribution is installed."""
+    """Return the folder that the distribution is installed in."""
     return distribution.locate_file("")

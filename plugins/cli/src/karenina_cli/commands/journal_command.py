@@ -1,4 +1,4 @@
-"""`karenina status` and `karenina journal`: print a run's progress from its journal, and repair journals."""
+"""`karenina status` and `karenina journal`: show a run's progress from its journal, and repair journals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def status(ctx: typer.Context, journal: JournalFile, as_json: JSONObject = False
 
 
 def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
-    """Yield the lines printed by `status`."""
+    """Yield the lines that `status` prints."""
     if progress.pid is not None:
         state = f"running in process {progress.pid}" if progress.pid else "running"
     elif progress.began is None:
@@ -80,12 +80,12 @@ def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Return counts as the end of a line, such as `: 3 correct, 1 incorrect`, or "" if there are none."""
+    """Return counts for the end of a line, such as `: 3 correct, 1 incorrect`, or an empty string."""
     return ": " + ", ".join(f"{count} {name}" for name, count in counts.items()) if counts else ""
 
 
 def _time(seconds: float) -> str:
-    """Return a Unix time as a string in UTC."""
+    """Format a Unix time in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -110,7 +110,7 @@ def repair(
 ) -> None:
     """Copy the readable rows of a damaged journal to a new journal in its place.
 
-    Intact rows are kept, and calls whose replies are lost are repeated when the run continues. The damaged file is kept
+    Intact rows are kept. Calls whose replies are lost are repeated when the run continues. The damaged file is kept
     under another name. A journal from an earlier version is converted to the current format.
     """
     screen = get_screen(ctx)
@@ -126,7 +126,7 @@ def repair(
 
 
 def _repair_json(report: RepairReport) -> dict[str, object]:
-    """Return what `repair` prints with `--json`."""
+    """Return the JSON that `repair` prints with `--json`."""
     return {
         "journal": str(report.journal),
         "repaired": str(report.repaired) if report.repaired is not None else None,
@@ -137,7 +137,7 @@ def _repair_json(report: RepairReport) -> dict[str, object]:
 
 
 def _repair_lines(report: RepairReport) -> Iterator[str]:
-    """Yield the lines printed by `repair`."""
+    """Yield the lines that `repair` prints."""
     if report.repaired is None:
         yield f"{report.journal} is not damaged; nothing was changed."
         return

@@ -118,7 +118,7 @@ def judge(
 
 
 def _read_template(path: Path | None) -> str | None:
-    """Read the source of a template, if there is a path. Raises `ConfigError` if this fails."""
+    """Read a template's source, or return None without a path. Raises `ConfigError` if the file cannot be read."""
     if path is None:
         return None
     from karenina_core.errors import ConfigError
@@ -131,9 +131,9 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
-    """Read the global rubric of a benchmark file, if there is a path. Raises `ConfigError` if there is no rubric.
+    """Read a benchmark file's global rubric, or return None without a path.
 
-    With `trust_all`, the file may name files outside its folder.
+    With `trust_all`, the file may refer to files outside its folder. Raises `ConfigError` if it has no rubric.
     """
     if path is None:
         return None
@@ -151,7 +151,10 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(setup: ConfigOptions, models: ModelsWithoutAnswering, screen: Screen) -> dict[str, Any]:
-    """Return the settings set explicitly, without `answering_models`. If it was set, print that it has no effect."""
+    """Return the settings that were set explicitly, except `answering_models`.
+
+    If `answering_models` was set, print that it has no effect.
+    """
     values = read_configuration(None, setup.config, setup.settings, models=models).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect because the outputs take the place of a model's answers.")

@@ -57,7 +57,7 @@ class ListedKind:
 
 
 def meaning_of(kind: type) -> str:
-    """Return the docstring of a class without indentation. It may be empty."""
+    """Return the class's docstring without indentation. It may be empty."""
     return inspect.getdoc(kind) or ""
 
 
@@ -67,10 +67,10 @@ def _list_kinds(
     fields_of: Callable[[type[Kind]], list[ListedField]],
     usage_of: Callable[[str, Sequence[ListedField]], str],
 ) -> list[ListedKind]:
-    """Return the kinds to print, including those that plugins offer through `hook`.
+    """Return the kinds to print, including those that plugins provide through `hook`.
 
-    `registered_kinds` returns the kinds by name. It is called after loading the plugins, which register theirs.
-    `fields_of` returns the fields of a kind, and `usage_of` an example.
+    `registered_kinds` returns all kinds by name. It is called after loading the plugins, because they register their
+    own. `fields_of` returns a kind's fields, and `usage_of` an example.
     """
     from karenina_core import plugins
 
@@ -89,9 +89,10 @@ def distribution_of(kind: type) -> str:
 
 
 def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
-    """Print all kinds in brief, or just `name` in full. Raises `ConfigError` if it does not exist.
+    """Print all kinds in brief, or only the kind called `name` in full.
 
-    `what` is the word for such a kind in messages. Its plural is the key in JSON output.
+    `what` is the word for such a kind in messages, and its plural is the key in JSON output. Raises `ConfigError` if no
+    kind has this name.
     """
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
@@ -109,7 +110,7 @@ def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: st
 
 
 def _print_short(screen: Screen, kind: ListedKind) -> None:
-    """Print the first paragraph of a kind's meaning, and its fields with defaults that are not empty."""
+    """Print the first paragraph of the kind's meaning, and its fields with their non-empty defaults."""
     summary = " ".join(kind.meaning.partition("\n\n")[0].split())
     if summary:
         print_wrapped(screen.out, Text(clean(f"    {summary}")))
@@ -121,7 +122,7 @@ def _print_short(screen: Screen, kind: ListedKind) -> None:
 
 
 def _print_whole(screen: Screen, kind: ListedKind) -> None:
-    """Print a kind with its complete meaning, fields, and usage in a file."""
+    """Print the kind's complete meaning, its fields and its usage in a file."""
     print_wrapped(screen.out, Text(clean(indent(_LINE_END.sub(" ", kind.meaning), "    "))))
     if kind.fields:
         screen.out.print()
@@ -153,7 +154,7 @@ def list_trait_kinds() -> Sequence[ListedKind]:
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
-    """Return the fields as written in files, with the fields of plugins for this kind of trait."""
+    """Return the trait kind's fields as written in files, including fields that plugins add to it."""
     from karenina_core.namespaces import namespace_of
     from karenina_core.plugins import active_plugins
     from karenina_core.stages.stage import registered_stages
@@ -168,7 +169,7 @@ def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
 
 
 def _usage_in_rubric(name: str, fields: Sequence[ListedField]) -> str:
-    """Return an example of a trait kind in a YAML file, with `...` for required fields."""
+    """Return an example of the trait kind in a YAML file, with `...` for required fields."""
     required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"rubric:\n  - {{{', '.join([f'type: {name}', *required])}}}"
 
@@ -182,8 +183,9 @@ def primitives(
 ) -> None:
     """Print the primitives, which compare a template field with its ground truth, and their parameters.
 
-    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives. Without a name, also print
-    the known values, with which programs fill fields; `from` names them.
+    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives. Without a name, the known
+    values are printed too. These are values found by programs, and `from` in a template names the one to use for a
+    field.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -201,7 +203,7 @@ def primitives(
 
 
 def list_known_values() -> Sequence[OfferedValue]:
-    """Return the known values that the stages of active plugins offer."""
+    """Return the known values that active plugins' stages offer."""
     from karenina_core.plugins import active_plugins
     from karenina_toolkit.known_values import offered_values
 
@@ -217,6 +219,6 @@ def list_primitives() -> Sequence[ListedKind]:
 
 
 def _usage_in_template(name: str, fields: Sequence[ListedField]) -> str:
-    """Return an example of a primitive in a YAML file, with `...` for required fields."""
+    """Return an example of the primitive in a YAML file, with `...` for required fields."""
     required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"verify_with: {{{', '.join([f'type: {name}', *required])}}}" if required else f"verify_with: {name}"

@@ -1,4 +1,4 @@
-"""`karenina plan`: print which stages run, in what order, and why."""
+"""`karenina plan`: print the stages that run, in what order, and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan(
     question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the plan: the stages in order, what each waits for, and what is left out and why."""
+    """Print the plan: the stages in order, what each of them waits for, and which are skipped and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
         plans = _plans(file, setup, models, question, tables.parse())
@@ -51,7 +51,7 @@ def plan(
 
 @dataclass(slots=True)
 class _Planned:
-    """A plan with the ids of its questions, the known values that they compare, and those that need no judge."""
+    """A plan, the ids of its questions, the known values they compare, and the ids of those that need no judge."""
 
     plan: Plan
     ids: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class _Planned:
     without_judge: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as a JSON-compatible dict, without the ids of all its questions."""
+        """Return the plan as a JSON-compatible dict, without the ids of its questions."""
         from karenina_engine.check.planner import offering_stages
 
         known = [{"name": name, "stages": stages} for name, stages in offering_stages(self.plan, self.known_values)]
@@ -89,7 +89,7 @@ def _plans(
 ) -> list[_Planned]:
     """Return the distinct plans with their questions.
 
-    Without `file`, the plan is for a plain question. Raises `ConfigError` if there are no questions to plan for.
+    Without `file`, there is one plan for a plain question. Raises `ConfigError` if there are no questions to plan for.
     """
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
@@ -129,9 +129,9 @@ def _plans(
 
 
 def _json(plans: list[_Planned], *, of_file: bool) -> dict[str, Any]:
-    """Convert plans to JSON. The first is at the top, and others are under `other_plans`.
+    """Convert plans to JSON, with the first at the top level and the others under `other_plans`.
 
-    The first has question ids only with `of_file`.
+    The first plan's question ids are included only with `of_file`.
     """
     first, *others = plans
     data = first.to_json()
@@ -143,9 +143,7 @@ def _json(plans: list[_Planned], *, of_file: bool) -> dict[str, Any]:
 
 
 def _print(screen: Screen, planned: _Planned) -> None:
-    """Print the stages in a plan, what each stage waits for, which known values are compared, and which stages are left
-    out.
-    """
+    """Print the plan's stages with what each waits for, its known values, and the skipped stages."""
     from karenina_engine.check.planner import left_out_lines, offering_stages, plan_rows
 
     stage_plan = planned.plan

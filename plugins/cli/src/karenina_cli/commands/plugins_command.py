@@ -47,10 +47,10 @@ def list_plugins(
 ) -> None:
     """List the installed plugins, and the reasons why any of them cannot be used.
 
-    Also lists this project's adapters that are not installed and hook specifications that cannot be used. `--hooks`
+    Also lists this project's adapters that are not installed, and hook specifications that cannot be used. `--hooks`
     lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and a sample
-    implementation that shows its arguments and imports its types. `--check` tests a single installed package, prints a
-    line for each check, and exits with 2 if a check failed.
+    implementation with its arguments and imports. `--check` tests a single installed package, prints a line for each
+    check, and exits with 2 if a check failed.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -80,7 +80,7 @@ def list_plugins(
 
 
 def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
-    """Print a plugin from `describe_plugins` on one line, with its details below."""
+    """Print a plugin from `describe_plugins` on one line, with its details on the next."""
     owner = f"{plugin['distribution']} {plugin['version'] or ''}".rstrip()
     line = (
         Text(f"  {plugin['name']}  ")
@@ -123,7 +123,7 @@ def _check_package(screen: Screen, name: str, as_json: bool) -> None:
 
 
 def _list_hooks(screen: Screen, as_json: bool) -> None:
-    """Print each hook with its stability, description and an example."""
+    """Print each hook with its stability, its description and a sample implementation."""
     from karenina_core import plugins
     from karenina_toolkit.hook_policy import policy_of
     from karenina_toolkit.plugin_lookup import specified_hooks
@@ -149,9 +149,10 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
 
 
 def example_of_hook(specification: Callable[..., Any]) -> str:
-    """Return an example implementation of a hook, with imports, signature and a return statement.
+    """Return a sample implementation of a hook, with imports, a signature and a return statement.
 
-    Names are looked up in the source of the specification's module, which may import types only under `TYPE_CHECKING`.
+    Types are looked up in the source of the module that specifies the hook, because it may import them only under
+    `TYPE_CHECKING`.
     """
     signature = str(inspect.signature(specification)).replace("'", "")  # annotations are strings
     module = inspect.getmodule(specification)
@@ -177,11 +178,11 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 
 
 def describe_plugins() -> list[dict[str, Any]]:
-    """Return all plugins as JSON-compatible dicts: name, kind, distribution, version, state and failure.
+    """Return all plugins as JSON-compatible dicts with name, kind, distribution, version, state and failure.
 
-    Adapters also have `description`, `tier`, `ports`, `available`, and `reason`, which says why they are not available.
-    `ignored` lists hook implementations without effect, with the reason. Adapters of this project that are not
-    installed have the state `not installed` and no version.
+    Adapters also have `description`, `tier`, `ports`, `available` and `reason`, the last of which explains why an
+    adapter is not available. `ignored` lists hook implementations that have no effect, with the reasons. Adapters of
+    this project that are not installed have the state `not installed` and no version.
     """
     from karenina_core import plugins
     from karenina_core.stages.stage import registered_stages
@@ -213,9 +214,9 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
-    """Return why the adapter cannot be used, or None if it can.
+    """Return the reason why the adapter cannot be used, or None if it can.
 
-    An exception of the adapter's own check is a reason too.
+    If the adapter's own check raises an exception, that is a reason too.
     """
     try:
         return spec.unavailable() if spec.unavailable is not None else None
@@ -224,7 +225,7 @@ def _unavailable_reason(spec: AdapterSpec) -> str | None:
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
-    """Return this project's adapters that are not in `there`, as `describe_plugins` does."""
+    """Return this project's adapters that are not in `there`, in the format of `describe_plugins`."""
     from karenina_core.catalog import install_command, read_catalog
 
     return [
@@ -245,9 +246,9 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
 
 
 def _missing_requirements(distribution: str) -> Iterator[str]:
-    """Yield the missing requirements of a distribution, as pip arguments.
+    """Yield the distribution's missing requirements, as arguments for pip.
 
-    Nothing is raised if it is not installed or a requirement is invalid.
+    Nothing is yielded if the distribution is not installed. An invalid requirement ends the list.
     """
     from importlib.metadata import PackageNotFoundError, requires, version
 
@@ -263,7 +264,7 @@ def _missing_requirements(distribution: str) -> Iterator[str]:
 
 
 def _plugin_json(info: PluginInfo) -> dict[str, Any]:
-    """Convert a plugin to JSON. `ignored` is only there if hook implementations have no effect."""
+    """Convert a plugin to JSON. `ignored` is included only if hook implementations have no effect."""
     return {
         "name": info.name,
         "kind": info.kind,
@@ -276,7 +277,10 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
 
 
 def _details(plugin: dict[str, Any]) -> str:
-    """Return a plugin's failure and what to do, or an adapter's description. Empty for other plugins."""
+    """Return a plugin's failure and how to fix it, or an adapter's description.
+
+    The text is empty for other plugins.
+    """
     if plugin["failure"]:
         missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)

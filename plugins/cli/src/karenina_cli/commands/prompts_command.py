@@ -31,10 +31,10 @@ TRUTH = "contains the ground truth, by design"
 
 
 class PromptsCommand(StrictCommand):
-    """A command that lists the tasks if `--task` is given without a name."""
+    """A command that accepts `--task` with or without a name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. `--task` without a name gets an empty value."""
+        """Parse the arguments, using an empty value for `--task` without a name."""
         words: list[str] = []
         for at, word in enumerate(args):
             bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
@@ -113,7 +113,7 @@ def prompts(
 
 
 def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
-    """Return the names of the tasks to print, or None for all. Raises `ConfigError` if a name is unknown."""
+    """Return the names of the tasks to print, or None for all tasks. Raises `ConfigError` for an unknown name."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
     from karenina_engine.offline.prompt_preview import declared_tasks
@@ -139,9 +139,9 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
-    """Preview the prompts of a question, by default the first.
+    """Preview the prompts of the question with this `id`, or of the first question.
 
-    Without `answer`, a placeholder takes the place of the model's answer. Raises `ConfigError` if there is no question.
+    Without `answer`, a placeholder is used as the model's answer. Raises `ConfigError` if there is no such question.
     """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions
@@ -155,15 +155,15 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` contains the name or family of a task.
+    """Return whether `names` contains the task's name or family.
 
-    None stands for all tasks, and for prompts without one.
+    If `names` is None, everything is wanted, including prompts without a task.
     """
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 
 def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, Any]:
-    """Convert the selected part of a preview to JSON. If `names` is None, this is all of it."""
+    """Convert the selected tasks of a preview to JSON. If `names` is None, all tasks are selected."""
     return {
         "question": preview.question.id,
         "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, names)],
@@ -182,7 +182,7 @@ def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, A
 
 
 def _prompt_json(prompt: Prompt) -> dict[str, Any]:
-    """Convert a prompt to JSON. Only agents have `options`."""
+    """Convert a prompt to JSON. Only agents' prompts have `options`."""
     data: dict[str, Any] = {
         "stage": prompt.stage,
         "task": prompt.task.name if prompt.task is not None else None,
@@ -203,7 +203,10 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
 
 
 def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | None, *, of: int) -> None:
-    """Print the selected prompts, and on standard error why others are missing. `of` is the number of questions."""
+    """Print the selected prompts. Reasons for missing prompts go to standard error.
+
+    `of` is the number of questions in the benchmark.
+    """
     screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
     for prompt in preview.prompts:
         if _is_wanted(prompt.task, names):
@@ -216,7 +219,7 @@ def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | Non
 
 
 def _print_prompt(screen: Screen, prompt: Prompt) -> None:
-    """Print a prompt: its head, messages, schema and limits."""
+    """Print a prompt's heading, messages, schema and limits."""
     task = prompt.task.name if prompt.task is not None else "(no declared task)"
     truth = f"; {TRUTH}" if prompt.task is not None and prompt.task.shows_truth else ""
     head = f"== {prompt.stage}: {task} ({prompt.distribution}) to {prompt.model}, {prompt.port} port{truth}"
@@ -234,7 +237,7 @@ def _print_prompt(screen: Screen, prompt: Prompt) -> None:
 
 
 def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
-    """Print the tasks with their stages, one per line."""
+    """Print the tasks and their stages, one task per line."""
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = list(declared_tasks(plugins))
@@ -260,7 +263,7 @@ def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as
 
 
 def _task_head(owned: OwnedTask) -> str:
-    """Describe a task in one line: name, family, distribution, stages, and whether it shows ground truth."""
+    """Describe a task in one line: name, family, distribution, stages, and whether it shows the ground truth."""
     family = f", family {owned.task.family}" if owned.task.family is not None else ""
     truth = f"; {TRUTH}" if owned.task.shows_truth else ""
     return f"== {owned.task.name}{family} ({owned.distribution}: {', '.join(owned.stages)}){truth}"

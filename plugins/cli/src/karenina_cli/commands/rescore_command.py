@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
-"""The maximum number of changes to print. `--json` prints all."""
+"""The maximum number of changes to print. `--json` prints all of them."""
 
 
 @with_option_groups
@@ -63,8 +63,8 @@ def rescore(
     """Score a run again from its journal, without calling a model, after ground truths or tolerances have changed.
 
     Weights, patterns and verify() may have changed too. Items are matched with the run's items by question, models and
-    replicate. An item that needs a new judge call (because of another question, field or trait) ends in an error. For
-    somebody else's journal, name the benchmark. If a result file of the reference implementation is named instead of a
+    replicate. An item that needs a new judge call (because of another question, field or trait) ends in an error. Name
+    the benchmark if the journal is not your own. If a result file of the reference implementation is given instead of a
     journal, it is scored again from the values that its judge extracted.
     """
     screen = get_screen(ctx)
@@ -110,7 +110,7 @@ def _rescore_reference(
 ) -> RescoreReport:
     """Rescore a result file of the reference implementation, which has no journal.
 
-    Raises `ConfigError` if no benchmark is named.
+    Raises `ConfigError` if no benchmark is given.
     """
     from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked
@@ -129,7 +129,7 @@ def _rescore_reference(
 
 
 def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
-    """Print the totals of a rescoring and, with `diff`, the changes. With `as_json`, print all of it."""
+    """Print the totals and, with `diff`, the changes. With `as_json`, print everything as JSON."""
     if as_json:
         screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
@@ -139,7 +139,7 @@ def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: 
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
-    """Return what `--json` prints, without the output file."""
+    """Return what `--json` prints, except for the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),
@@ -171,7 +171,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, report: RescoreReport) -> None:
-    """Print the first `MAX_ROWS` changes, verdicts first."""
+    """Print the first `MAX_ROWS` changes, starting with changed verdicts."""
     from karenina_engine.offline.rescoring import change_cells
 
     changes = report.ordered_changes()
@@ -187,7 +187,7 @@ def _print_changes(screen: Screen, report: RescoreReport) -> None:
 
 
 def _print_totals(screen: Screen, report: RescoreReport, output: Path | None) -> None:
-    """Print the pass rates before and after, and where the new results are."""
+    """Print the pass rates before and after, and the location of the new results."""
     from karenina_engine.offline.rescoring import report_rows
 
     grid = Table.grid(padding=(0, 2))

@@ -143,8 +143,8 @@ def show(
 class _Printer:
     """Prints each item as soon as it is read.
 
-    With `full`, long answers are not cut. With `all_failures`, items that failed for the same reason as another are
-    printed too.
+    With `full`, long answers are not cut. With `all_failures`, items that failed for the same reason as an earlier one
+    are printed too.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class _Printer:
     def print(self, number: int, file: Path, result: VerificationResult) -> None:
         """Print an item, unless it failed for the same reason as an earlier one.
 
-        The rules are read when an item has fields.
+        The comparison rules are read when the first item with fields is printed.
         """
         from karenina_cli.output.result_output import print_result
         from karenina_report.rules import find_rules
@@ -207,9 +207,9 @@ class _Printer:
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
     """Return the positions (from 0) of the items that match a word in `wanted`.
 
-    `#3` is always the third item. Any other word is tried as the id of a question or result, as the number of an item
-    (from 1), as the start of a question id, and as part of a question's text, in this order. Raises `ConfigError`, with
-    all problems, if a word matches no question or more than one.
+    `#3` is always the third item. Any other word is tried as a question id or result id, as an item number (from 1), as
+    the start of a question id, and as part of a question's text, in this order. Raises `ConfigError` with all problems
+    if a word matches no question or more than one.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
     positions: set[int] = set()
@@ -226,7 +226,7 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 
 
 def _matching_items(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
-    """Return the positions of the items that `word` matches, or why it matches none or too many."""
+    """Return the positions of the items that `word` matches, or an error message if it matches none or too many."""
     word = compose(word)
     digits = word.removeprefix("#")
     is_number = digits.isdecimal() and digits.isascii()

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CodeSource:
-    """Source code that runs only if it is trusted.
+    """Source code that is run only if it is trusted.
 
-    `reason` says why it counts as code, at `line`. `places` lists the parts of the file that contain it.
+    `reason` and `line` state why, and where, the source counts as code. `places` lists the parts of the file that
+    contain it.
     """
 
     digest: str
@@ -39,7 +40,7 @@ class CodeSource:
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
         """Convert the source to JSON.
 
-        `trusted` is given here, because the attribute is False even if trust has just been stored.
+        `trusted` is passed in because the attribute is still False if trust has just been stored.
         """
         return {
             "digest": self.digest,
@@ -53,11 +54,11 @@ class CodeSource:
 
 @dataclass(slots=True)
 class TrustFindings:
-    """What needs trust in a file: code, restricted `values`, and `paths` outside its folder.
+    """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
-    `digests` contains one digest for all values and one for all paths (from `digest_of_values`), and `new` those not
-    trusted yet. `unopened` is true if files were not read because their paths are not trusted. `broken` contains
-    messages about templates that cannot be used even with trust.
+    `digests` contains one digest for all values and one for all paths (from `digest_of_values`). `new` contains the
+    digests that are not trusted yet. `unopened` is true if files were not read because their paths are not trusted.
+    `broken` contains messages about templates that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
@@ -70,12 +71,12 @@ class TrustFindings:
 
     @property
     def new_code(self) -> list[CodeSource]:
-        """The sources that are not yet trusted."""
+        """The sources that are not trusted yet."""
         return [code for code in self.code if not code.trusted]
 
     @property
     def untrusted(self) -> bool:
-        """Whether any of the contents are not yet trusted."""
+        """Whether any of the contents are not trusted yet."""
         return bool(self.new or self.new_code)
 
 
@@ -93,8 +94,8 @@ def trust(
     """List the code and the restricted values in a file, and trust exactly that content.
 
     Trust does not extend to later changes to the file. Restricted values can start programs, choose where requests and
-    keys go, name files outside the file's folder, choose plugins, or change costs. The only files named by restricted
-    values that are opened are possible programs inside the folder, because their digests are trusted too.
+    keys go, name files outside the file's folder, choose plugins, or change costs. Of the files that they name, only
+    possible programs inside the folder are opened, because their digests are trusted too.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -126,9 +127,10 @@ def trust(
 
 
 def find_untrusted_content(file: Path) -> TrustFindings:
-    """Find out what needs trust in a file. Nothing is executed, and files of untrusted paths are not opened.
+    """Find the contents of a file that need trust.
 
-    Raises `BenchmarkFileError` if the file cannot be read.
+    Nothing is executed, and files with untrusted paths are not opened. Raises `BenchmarkFileError` if the file cannot
+    be read.
     """
     from karenina_benchmark.benchmark_files import load_benchmark
     from karenina_engine.check import restricted_values
@@ -141,7 +143,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
         return findings
 
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
-        """Record the paths outside the folder, and return whether they are trusted, or None if there are none."""
+        """Record the paths outside the folder, and return whether they are trusted. Returns None if there are none."""
         findings.paths = restricted_values.paths_outside(path, names)
         findings.unopened = bool(findings.paths) and not trusts_values(
             stored, path, restricted_values.names_and_values(findings.paths)
@@ -163,7 +165,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
     """Return the code in a file, and messages about templates that cannot be used. Nothing is executed.
 
-    Without a benchmark, `file` is a template. Raises `BenchmarkFileError` if it cannot be read.
+    If `benchmark` is None, the file is a template. Raises `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of
@@ -173,14 +175,14 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
-        """Add a source, or another place of a source."""
+        """Add a source, or another location of a known source."""
         digest = digest_of(source)
         code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:
             code.places.append(place)
 
     def template(source: str, place: str) -> None:
-        """Add a template if it is code. If it cannot be loaded, add a message to `broken`."""
+        """Add the template if it contains code. If it cannot be loaded, add a message to `broken`."""
         try:
             load_template(source)
         except UntrustedTemplate as error:
@@ -200,7 +202,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
-    """Return the source of each callable trait, with its place in the benchmark."""
+    """Return the source of each callable trait, with its location in the benchmark."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:
         rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]
@@ -214,7 +216,7 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
-    """Return what `--json` prints. If `stored` is not 0, everything has just been trusted."""
+    """Return what `--json` prints. `stored` is the number of contents that have just been trusted."""
     values = [
         {
             "name": content.name,
@@ -260,7 +262,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
 
 
 def _confirm(findings: TrustFindings) -> bool:
-    """Ask whether to trust what is new, on standard error. Ctrl-C raises click's `Abort`."""
+    """Ask on standard error whether to trust the new contents. Ctrl-C raises click's `Abort`."""
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []

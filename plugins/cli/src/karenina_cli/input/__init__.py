@@ -1,1 +1,1 @@
-"""The input of commands: options with their completions, the configuration, and files."""
+"""Command input: options with their completions, the configuration, and files."""

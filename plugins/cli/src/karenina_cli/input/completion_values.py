@@ -1,7 +1,7 @@
-"""Values for shell completion: question ids, models, settings, executors, and files of the right kind.
+"""Values for shell completion: question ids, models, settings, executors and files.
 
-Each function takes the word to complete. Some also take the context of the command, with the arguments before it.
-Imports are local, so that completion is fast. `karenina_cli.shell_completion` hides errors.
+Each function takes the word to complete. Some also take the command's context, which contains the earlier arguments.
+Imports are local to keep completion fast. Errors are hidden by `karenina_cli.shell_completion`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def preset_names(incomplete: str) -> list[str]:
 
 
 def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the matching question ids in the benchmark on the command line."""
+    """Return the matching question ids from the benchmark on the command line."""
     from karenina_benchmark.question_ids import read_question_ids
 
     (file,) = _named_files(ctx, "file")[:1]
@@ -45,18 +45,18 @@ def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def result_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the matching question ids in the result files on the command line, up to 2 MB of each."""
+    """Return the matching question ids from the result files on the command line, reading up to 2 MB of each."""
     return matching((id for path in _named_files(ctx, "files") for id in _read_result_ids(path)), incomplete)
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the matching interfaces with a colon, and configured models in short form."""
+    """Return the matching interfaces, each with a colon, and the matching configured models in short form."""
     interfaces = sorted(f"{point.name}:" for point in entry_points(group="karenina.adapters"))
     return matching([*interfaces, *sorted(_configured_models(ctx))], incomplete)
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `NAME=` for each matching setting. If only one matches, return `NAME=VALUE` for its values.
+    """Return `NAME=` for each matching setting, or `NAME=VALUE` for the values of the only match.
 
     After `slots.`, return the matching `slots.SLOT=STAGE`.
     """
@@ -75,14 +75,14 @@ def settings(incomplete: str) -> list[str]:
 
 
 def setting_names(incomplete: str) -> list[str]:
-    """Return the matching settings, and actions of `karenina config`."""
+    """Return the matching settings and actions of `karenina config`."""
     from karenina_core.config import all_settings
 
     return matching([*all_settings(), "save", "list", "delete"], incomplete)
 
 
 def executors(incomplete: str) -> list[str]:
-    """Return the matching executors of this project that are installed."""
+    """Return this project's matching executors that are installed."""
     from karenina_core.catalog import read_catalog
 
     owners = read_catalog()["executors"].items()
@@ -90,7 +90,7 @@ def executors(incomplete: str) -> list[str]:
 
 
 def prompt_tasks(incomplete: str) -> list[str]:
-    """Return the matching prompt tasks of this project's stages, installed or not."""
+    """Return the matching prompt tasks of this project's stages, whether installed or not."""
     from karenina_core.catalog import read_catalog
 
     return matching(read_catalog()["prompts"], incomplete)
@@ -115,7 +115,7 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files for `argument`. While an option is completed, these are all arguments but options."""
+    """Return the files given for `argument`. When completing an option, these are all arguments except options."""
     files = ctx.params.get(argument) or ctx.args
     return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 
@@ -132,7 +132,7 @@ def _configured_models(ctx: typer.Context) -> Iterator[str]:
 
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
-    """Yield the configurations that can be read. The command reports errors when it runs."""
+    """Yield the configurations that can be read. Errors are reported later, when the command runs."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
     from karenina_core.errors import ConfigError
@@ -148,7 +148,7 @@ def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
 
 
 def _short_form(model: object) -> str | None:
-    """Return a model in short form, as `interface:model_name` or `interface:model_name@base_url`, if possible."""
+    """Return a model as `interface:model_name` or `interface:model_name@base_url`, or None if that is impossible."""
     if not isinstance(model, Mapping) or not model.get("interface") or not model.get("model_name"):
         return None
     address = model.get("endpoint_base_url")
@@ -156,7 +156,7 @@ def _short_form(model: object) -> str | None:
 
 
 def _values_of(setting: Setting) -> Iterable[str]:
-    """Return the values of a setting if there are only some, otherwise a default that is a string or number."""
+    """Return a setting's possible values. If they cannot be listed, return its default if it is a string or number."""
     if setting.name == "executor":
         return executors("")
     choices = list(_choices(setting.info.annotation))
@@ -164,7 +164,7 @@ def _values_of(setting: Setting) -> Iterable[str]:
 
 
 def _choices(annotation: Any) -> Iterator[str]:
-    """Yield the values of a type if there are only some: literals, booleans, and unions of these."""
+    """Yield the values of a type that has only a few: literals, booleans, and unions of these."""
     kind = get_origin(annotation)
     if kind is Literal:
         yield from map(str, get_args(annotation))

@@ -1,4 +1,4 @@
-"""The configuration of a command: arguments override the environment, the file, and the benchmark."""
+"""The configuration of a command. Arguments override the environment, the file and the benchmark."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def read_configuration(
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Return a command's configuration, with settings from the benchmark file marked.
+    """Return a command's configuration, in which settings from the benchmark file are marked.
 
     Later sources override earlier ones: the benchmark's `config` section, `file`, the environment, `models`,
-    `recordings`, the `--set` settings in `settings`, and `options`. `options` maps each of
-    the command's options, such as `--budget`, to the settings that it sets. A relative path in `manual_traces` is
-    relative to the file that contains it, or to the working directory if it comes from the command line.
+    `recordings`, the `--set` settings in `settings`, and `options`. `options` maps each of the command's options, such
+    as `--budget`, to the settings that it sets. A relative path in `manual_traces` is relative to the file that
+    contains it, or to the working directory if it comes from the command line.
 
-    Raises `typer.BadParameter` if an option is invalid, and `ConfigError`, which states the origin of each problem, if
-    settings are invalid or files cannot be read.
+    Raises `typer.BadParameter` if an option is invalid. Raises `ConfigError`, which states the origin of each problem,
+    if settings are invalid or files cannot be read.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,
@@ -68,9 +68,10 @@ def read_configuration(
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
-    """Apply the `--set` settings to a configuration.
+    """Return the configuration with the `--set` settings applied.
 
-    Raises `typer.BadParameter` if one is malformed, and `ConfigError` if a name is unknown or a value invalid.
+    Raises `typer.BadParameter` if a setting is malformed, and `ConfigError` if its name is unknown or its value
+    invalid.
     """
     values = dict(config.given())
     _warn_of_replaced(settings or ())
@@ -81,9 +82,9 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _warn_of_replaced(settings: Sequence[str]) -> None:
-    """Warn about each `--set` that replaces an earlier one. Values may be API keys and are not shown.
+    """Warn about each `--set` option that replaces an earlier one, ignoring malformed ones.
 
-    Malformed settings are ignored.
+    Values are not shown because they may be API keys.
     """
     from karenina_core.config import all_settings
 
@@ -102,7 +103,7 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
 
 
 def _check_has_value(setting: str) -> None:
-    """Raise `typer.BadParameter` if `setting`, which has no `=`, is the name of a setting."""
+    """Raise `typer.BadParameter` if `setting`, which contains no `=`, is the name of a setting."""
     from karenina_core.config import all_settings
 
     name = setting.strip()
@@ -111,9 +112,9 @@ def _check_has_value(setting: str) -> None:
 
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the name and value in `name=value`. `table.key=value` changes one key of a table in `values`.
+    """Parse `name=value`. `table.key=value` changes one key of a table in `values`.
 
-    Raises `typer.BadParameter` if it is malformed or the value is not a table.
+    Raises `typer.BadParameter` if the text is malformed or the value is not a table.
     """
     from karenina_core.config import all_settings
 
@@ -135,7 +136,7 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _parse_models_of(name: str, text: str) -> Any:
-    """Return the value in `--set name=text`, where a setting that holds models also takes the short form of a model.
+    """Parse the value in `--set name=text`. A setting that holds models also accepts a model's short form.
 
     Raises `typer.BadParameter` if the text is malformed.
     """
@@ -149,14 +150,18 @@ def _parse_models_of(name: str, text: str) -> Any:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """Return the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself.
+    """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself.
 
-    Raises `typer.BadParameter`, without showing the text, if it starts like a table or list but is neither.
+    Raises `typer.BadParameter` if the text starts like a table or list but is invalid. The message does not show the
+    text.
     """
     from karenina_core.config import all_settings, read_value
 
     def read(given: str) -> Any:
-        """Parse TOML or JSON. Raises `ValueError` for text, and `typer.BadParameter` for a malformed table."""
+        """Parse TOML or JSON.
+
+        Raises `typer.BadParameter` for an invalid table or list, and `ValueError` for any other text.
+        """
         try:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:
@@ -171,7 +176,7 @@ def _parse_value(name: str, text: str) -> Any:
 def _toml_or_json(text: str) -> Any:
     """Parse TOML or JSON.
 
-    Raises `ValueError` if the string is neither or is too large, and `RecursionError` for deep nesting.
+    Raises `ValueError` if the text is neither or is too large, and `RecursionError` if it is nested too deeply.
     """
     import json
     import tomllib
@@ -189,7 +194,7 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or all finished questions, up to `limit`.
+    """Return the ids of the questions to run: `wanted`, or all finished questions. At most `limit` are returned.
 
     Unknown ids are kept, because the run reports them. Raises `ConfigError` if no questions are finished.
     """

@@ -1,7 +1,7 @@
-"""The options for models, one for each setting that holds models and declares an option.
+"""Model options: one option for each setting that holds models and declares an option.
 
 The settings are those of the core and of all plugins that are active when a command reads its arguments or prints its
-help, so commands know neither the settings nor the plugins.
+help. Commands therefore depend on neither the settings nor the plugins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PREFIX: Final = "models_of_"
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models for one role (see `karenina_benchmark.config.model_specs.parse_models`).
+    """Parse the models for one role (see `karenina_benchmark.config.model_specs.parse_models`).
 
     Raises `typer.BadParameter` if a specification is invalid.
     """
@@ -48,8 +48,9 @@ def model_option(name: str, letter: str, help: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The models given on the command line, keyed by setting, combined into one parameter of a command (see
-    `with_option_groups`). Subclasses leave out settings that do not apply to their commands.
+    """The models given on the command line by setting, as one parameter of a command (see `with_option_groups`).
+
+    Subclasses skip settings that do not apply to their commands.
     """
 
     left_out: ClassVar[frozenset[str]] = frozenset()
@@ -61,9 +62,9 @@ class ModelOptions:
 
     @classmethod
     def option_parameters(cls, taken: Set[str]) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for the option of each setting.
+        """Yield a parameter for each setting's option.
 
-        Names in `taken`, which other options of the command have, are left out with a warning.
+        Option names in `taken` are used by the command's other options. They are skipped with a warning.
         """
         used, form = set(taken), f": {SPEC_HELP}"
         for name, setting in _settings().items():
@@ -89,7 +90,7 @@ class ModelOptions:
 
     @classmethod
     def from_options(cls, given: Mapping[str, Any]) -> Self:
-        """Return the models in the values of the options, which are keyed by the names of the parameters."""
+        """Create an instance from the values of the options. `given` maps parameter names to values."""
         names = {_parameter(name): name for name in _settings()}
         return cls(
             {
@@ -100,7 +101,7 @@ class ModelOptions:
         )
 
     def values(self, recordings: Sequence[Path] = ()) -> dict[str, Any]:
-        """Return the values of the settings. Each file in `recordings` adds an answering model that replays it.
+        """Return the settings with their parsed models. Each file in `recordings` adds a model that replays it.
 
         Raises `typer.BadParameter` if a model is invalid.
         """
@@ -113,25 +114,25 @@ class ModelOptions:
         return {name: models if settings[name].several else models[0] for name, models in parsed.items()}
 
     def origins(self) -> dict[str, str]:
-        """Return the name of the option that sets each of the given settings."""
+        """Return the name of the option that set each of the given settings."""
         return {name: setting.options[0] for name, setting in _settings().items() if name in self.specs}
 
 
 class ModelsWithoutAnswering(ModelOptions):
-    """The models given on the command line of a command whose answers are recorded."""
+    """Models given on the command line, for commands that use recorded answers."""
 
     left_out = frozenset({"answering_models"})
 
 
 def option_names(joined: str = "and") -> str:
-    """Return the options for models, as text: `--answering and --judge`."""
+    """Return the names of the model options as text, such as `--answering and --judge`."""
     names = [setting.options[0] for setting in _settings().values() if setting.options]
     return f"{', '.join(names[:-1])} {joined} {names[-1]}"
 
 
 @cache
 def _warn_of_taken(owner: str, name: str, options: str) -> None:
-    """Log a warning about options that a setting cannot have because others have their names, once per process."""
+    """Log a warning, once per process, about a setting's options whose names are already taken."""
     logger.warning(
         "the setting %s of %s does not have the option %s here because another option has that name; use --set %s=SPEC",
         *(name, owner, options, name),
@@ -139,15 +140,15 @@ def _warn_of_taken(owner: str, name: str, options: str) -> None:
 
 
 def _parameter(name: str) -> str:
-    """Return the name of the parameter for a setting, which differs from those of all other parameters."""
+    """Return a unique parameter name for a setting."""
     return _PREFIX + name.replace(".", "__")
 
 
 def _settings() -> dict[str, ModelSetting]:
     """Return the settings that hold models.
 
-    If the settings of plugins cannot be listed, returns those of the core. The command then reports the problem when it
-    reads its configuration, and its help can be printed.
+    If the plugins' settings cannot be listed, returns only those of the core, so that the command's help can be
+    printed. The command reports the problem when it reads its configuration.
     """
     from karenina_core.errors import ConfigError
     from karenina_core.plugins import Plugins, use_plugins

@@ -27,7 +27,7 @@ def load_checked(
     columns: Mapping[str, str] | None = None,
     skip_broken: bool = False,
 ) -> Benchmark:
-    """Load a benchmark. If this fails, raise `BenchmarkErrors` with all errors in the file.
+    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file.
 
     Raises `RestrictedValues` for a path that needs trust. `skip_broken` is the same as for `Benchmark.load`.
     """
@@ -49,10 +49,10 @@ def select_usable(
     *,
     skip_broken: bool = False,
 ) -> list[str]:
-    """Return the ids of the questions to run. With `skip_broken`, those with errors are left out with a warning.
+    """Return the ids of the questions to run. With `skip_broken`, questions with errors are skipped with a warning.
 
-    Raises `BenchmarkErrors` if there are errors or, with `skip_broken`, errors that are not about a single question. It
-    also lists the values that need trust, so that an error does not hide them.
+    Raises `BenchmarkErrors` if there are errors. With `skip_broken`, it is only raised for errors that do not concern a
+    single question. The exception also lists values that need trust, so that they can be fixed at the same time.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 
@@ -67,9 +67,9 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the journal of the run if `path` is a result file.
+    """Return `path`, or the run's journal if `path` is a result file.
 
-    A note says which journal is used. Raises `ConfigError` if there is none.
+    A note says which journal is used. Raises `ConfigError` if there is no journal.
     """
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal
@@ -88,7 +88,7 @@ def find_journal(screen: Screen, path: Path) -> Path:
 
 
 def is_results_file(path: Path) -> bool:
-    """Return whether `path` looks like a result file (JSON Lines) rather than a journal. It must be readable."""
+    """Return whether `path` is a readable result file (JSON Lines) rather than a journal."""
     if path.suffix.lower() not in _LINES:
         return False
     try:

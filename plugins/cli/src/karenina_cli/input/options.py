@@ -39,7 +39,7 @@ def question_option(help: str) -> Any:
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are for its help.
+    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are used in its help.
 
     Strings are checked with `read`, but not converted.
     """
@@ -56,12 +56,13 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`: a file or a preset with this name.
+    """Return the file for `--config`, which may be the name of a file or a preset.
 
     A path with a folder or suffix is returned unchanged, even if it does not exist. A note says which preset is used,
-    or that a file is used instead of a preset.
+    or that a file is used instead of a preset with the same name.
 
-    Raises `typer.BadParameter` if there is neither, or if another user could have written the preset.
+    Raises `typer.BadParameter` if there is neither a file nor a preset, or if another user could have written the
+    preset.
     """
     if value is None or ctx.resilient_parsing or value.name != str(value) or value.suffix:
         return value
@@ -112,7 +113,7 @@ Settings = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ConfigOptions:
-    """The configuration options, as a single parameter of a command (see `with_option_groups`)."""
+    """The configuration options, as one parameter of a command (see `with_option_groups`)."""
 
     config: ConfigFile = None
     settings: Settings = None

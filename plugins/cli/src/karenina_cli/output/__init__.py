@@ -1,1 +1,1 @@
-"""Print results, summaries, costs and lists of fields."""
+"""Printing of results, summaries, costs and lists of fields."""

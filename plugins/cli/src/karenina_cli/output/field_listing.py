@@ -1,4 +1,4 @@
-"""Fields of pydantic models, described for people who write files."""
+"""Descriptions of pydantic models' fields, for people who write files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _BOUNDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ListedField:
-    """A field: its name, type in words, default as JSON (None if it is required), and meaning."""
+    """A field's name, type in words, default as JSON (None if it is required), and meaning."""
 
     name: str
     type: str
@@ -75,7 +75,7 @@ def list_fields(model: type[BaseModel], without: Collection[str] = ()) -> list[L
 
 
 def print_fields(console: Console, fields: Iterable[ListedField], indent: str = "    ") -> None:
-    """Print the fields, each line starting with `indent`. The meaning is below name, default and type."""
+    """Print the fields, starting each line with `indent`. The meaning follows below name, default and type."""
     for field in fields:
         default = "  (required)" if field.default is None else f" = {field.default}"
         line = Text(f"{indent}{field.name}", "bold") + Text(clean(f"{default}  [{field.type}]"), "not bold")
@@ -102,14 +102,14 @@ def plain_type(annotation: Any) -> str:
 
 
 def nested_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the first pydantic model in a type, such as that of the items of a list, if there is one."""
+    """Return the first pydantic model in a type, such as the model of a list's items, or None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for part in get_args(annotation) if (model := nested_model(part)) is not None), None)
 
 
 def type_of(info: FieldInfo) -> str:
-    """Describe the type of a field in words, with its bounds. `or null` is left out if null is the default."""
+    """Describe a field's type in words, with its bounds. Omits `or null` if null is the default."""
     words = plain_type(info.annotation)
     if default_of(info) == "null":
         words = words.removesuffix(" or null")
@@ -117,7 +117,7 @@ def type_of(info: FieldInfo) -> str:
 
 
 def default_of(info: FieldInfo) -> str | None:
-    """Return the default of a field as JSON, or None if it is required."""
+    """Return a field's default as JSON, or None if the field is required."""
     if info.is_required():
         return None
     from pydantic_core import to_jsonable_python
@@ -127,7 +127,7 @@ def default_of(info: FieldInfo) -> str | None:
 
 
 def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
-    """Describe a class and its type arguments in words. A class that is clear keeps its Python name."""
+    """Describe a class and its type arguments in words, or return its Python name."""
     if not isinstance(kind, type):
         return str(kind)
     if issubclass(kind, Mapping):

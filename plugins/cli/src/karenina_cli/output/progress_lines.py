@@ -1,4 +1,4 @@
-"""Progress lines, printed by a thread while a command works."""
+"""Progress lines that a thread prints while a command works."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def call_every(seconds: float, print_line: Callable[[], None]) -> Iterator[None]:
-    """Call `print_line` at intervals in a thread, until the block ends. The first call is after one interval."""
+    """Call `print_line` in a thread every `seconds` seconds until the block ends.
+
+    The first call is after one interval.
+    """
     ended = threading.Event()
 
     def repeat() -> None:
-        """Call the function until the block is left."""
+        """Call `print_line` until the block ends."""
         while not ended.wait(seconds):
             print_line()
 

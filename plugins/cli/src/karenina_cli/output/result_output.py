@@ -14,6 +14,7 @@ from rich.text import Text
 from karenina_core.data.outcome import Outcome, OutcomeGroup
 from karenina_engine.results.result_text import (
     Results,
+    answer_text,
     as_text,
     field_rows,
     models_text,
@@ -52,15 +53,15 @@ STYLES: Final[Mapping[OutcomeGroup, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
-"""The maximum number of characters in wrapped text. Wrapping more takes seconds."""
+"""The maximum number of characters of wrapped text. Wrapping more would take seconds."""
 MAX_ROWS: Final = 100
-"""The maximum number of results in a table. The result file contains all."""
+"""The maximum number of results in a table. The result file contains all results."""
 _MOST_RANGES: Final = 10
 _UNLIMITED: Final = 1_000_000_000
 WIDE: Final = 100
-"""The minimum width of a terminal for a table of results."""
+"""The minimum terminal width for a table of results."""
 _LEAST_WAIT: Final = 0.05
-"""The shortest waiting time shown, in seconds."""
+"""Waiting times below this number of seconds are not shown."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
@@ -87,11 +88,11 @@ def print_result(
 ) -> None:
     """Print a result: question, answer, extracted values next to the ground truth, verdict and reason.
 
-    `position` ("3/12") comes first. The answer is cut to `most_answer` characters, with a note on how many are missing.
-    With `detailed`, it is cut to `MAX_DETAILED` characters like all other text, and vetoes, revisions, reasons,
-    excerpts, tokens and stages are printed too. With `full`, the whole answer is printed below.
+    `position`, such as "3/12", comes first. The answer is cut to `most_answer` characters, with a note on how many are
+    missing. With `detailed`, it is cut to `MAX_DETAILED` characters like all other text, and vetoes, revisions,
+    reasons, excerpts, tokens and stages are printed too. With `full`, the whole answer is printed at the end.
 
-    `rules` describes how each template field is compared, if known. `files` finds the files kept by the item.
+    `rules` describes how each template field is compared, if known. `files` finds the files that the item kept.
     """
     meta = result.metadata
     writer = LineWriter(console)
@@ -117,8 +118,8 @@ def print_result(
     width = console.width
     head = wrap_parts(_head(result, position, unicode=unicode), width)
     writer.write(chain(head, lay_out_grid(grid, width), [[(" " * width, "")]]))
-    if full and len(result.template.raw_llm_response) > most:
-        writer.write([[(line, "")] for line in (*clean(result.template.raw_llm_response).split("\n"), "")])
+    if full and len(answer := answer_text(result)) > most:
+        writer.write([[(line, "")] for line in (*clean(answer).split("\n"), "")])
 
 
 def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[Part]:
@@ -131,7 +132,7 @@ def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[P
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
     """Print results as a table. `path` is the result file.
 
-    If there are more than `MAX_ROWS`, only those that are not correct are printed, up to this number. If several items
+    If there are more than `MAX_ROWS` results, only incorrect ones are printed, up to this number. If several items
     failed for the same reason, the first has a row, and the others are listed below the table.
     """
     several = len({result.item[1:] for result in results}) > 1
@@ -160,7 +161,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome, up to 200 characters if the item was judged, otherwise `MAX_DETAILED`."""
+    """Return the reason for the outcome, cut to 200 characters if the item was judged, otherwise to `MAX_DETAILED`."""
     if result.outcome.judged:
         return Text(shorten(result.why(), 200))
     beginning, note = clip(result.why(), MAX_DETAILED)
@@ -170,8 +171,8 @@ def _why(result: VerificationResult) -> Text:
 def print_results(console: Console, results: Results, path: Path | None = None, *, some: bool = False) -> None:
     """Print results as a table if the terminal is wide, otherwise one by one. `path` is the result file.
 
-    A terminal shows up to `MAX_ROWS` results, as in `print_table`, and so does any other output with `some`. Answers
-    are cut. Of failures with the same reason, only the first is printed.
+    A terminal shows up to `MAX_ROWS` results, as in `print_table`. With `some`, this applies to other output too.
+    Answers are cut. If several items failed for the same reason, only the first is printed.
     """
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
@@ -185,9 +186,9 @@ def print_results(console: Console, results: Results, path: Path | None = None, 
 
 
 def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
-    """Yield results with their numbers, leaving out repeated failures.
+    """Yield the results to print with their numbers, skipping repeated failures.
 
-    If there are more than `most`, only those that are not correct are yielded, up to this number.
+    If there are more than `most` results, only incorrect ones are yielded, up to this number.
     """
     all_fit = most is None or len(results) <= most
     shown = 0
@@ -200,16 +201,16 @@ def _select(results: Results, failures: Failures, most: int | None) -> Iterator[
 
 
 def _print_selection(console: Console, count: int, most: int | None) -> None:
-    """Say which results were left out, if there are more than `most`. None means no limit."""
+    """Print which results were skipped, if there are more than `most`. None means no limit."""
     if most is not None and count > most:
         note = f"Of {count:,} results, at most {most} that are not correct are shown; `karenina show` prints all."
         console.print(Text(note, style="dim"))
 
 
 class Failures:
-    """The failures of the items printed so far. Of several with the same reason, only the first is printed.
+    """The failures of the items printed so far. If several have the same reason, only the first is printed.
 
-    With `listed`, there is a line for each of the others, if the output is not a terminal.
+    With `listed`, the others are listed with one line each, unless the output is a terminal.
     """
 
     def __init__(self, console: Console, count: int, *, listed: bool = True) -> None:
@@ -221,9 +222,9 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed (was not judged) for the same reason, and print its line.
+        """Return whether an earlier item failed for the same reason, and if so, print a line for this one.
 
-        The failure is recorded, so call this once for each result, in order.
+        Call this once for each result, in order, because the failure is recorded.
         """
         if result.outcome.judged:
             return False
@@ -244,7 +245,7 @@ class Failures:
         return True
 
     def print(self, path: Path | None) -> None:
-        """Print which items failed for the same reason as one that was printed. `path` is the result file."""
+        """Print which items failed for the same reason as an item that was printed. `path` is the result file."""
         for first, numbers in self._others.items():
             several = len(numbers) > 1
             verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
@@ -257,7 +258,7 @@ class Failures:
 
 
 def format_ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as ranges, such as `2-5, 7`. After `_MOST_RANGES`, they are only counted."""
+    """Format ascending numbers as ranges, such as `2-5, 7`. After `_MOST_RANGES` ranges, numbers are only counted."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:
@@ -277,9 +278,9 @@ def _raw_truth(result: VerificationResult) -> str:
 def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
     """Return the answer up to `most` characters, or a note if it is empty.
 
-    With `full`, a note on the length takes the place of a longer answer, which is printed below the table.
+    With `full`, a longer answer is replaced by a note on its length, because it is printed below.
     """
-    answer = result.template.raw_llm_response
+    answer = answer_text(result)
     if not answer.strip():
         missing = "(none)" if result.outcome.unjudgeable else "(empty)" if not answer else "(only white space)"
         return StyledText([(missing, "dim")], "dim")
@@ -289,7 +290,7 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
 
 
 def _cut(text: str, most: int = MAX_DETAILED, hint: str = "") -> StyledText:
-    """Cut a string to `most` characters, adding how many are missing and `hint`."""
+    """Cut text to `most` characters, and add the number of missing characters and `hint`."""
     beginning, note = clip(text, most, hint)
     return StyledText([(beginning, ""), (note, "dim")])
 
@@ -303,8 +304,8 @@ def _fields(
 ) -> StyledTable:
     """Return a table of the template's fields, with a column for the rules if any are known.
 
-    Each row has a field's name, extracted value, ground truth, and whether they match. Without a comparison there is no
-    mark, and `?` means undecided.
+    Each row has a field's name, extracted value, ground truth, and a mark for whether they match. The mark is empty if
+    they were not compared, and `?` if the field is undecided.
     """
     shown = any(name in rules for name, *_ in rows)
     good, bad = ("✓", "✗") if unicode else ("+", "x")
@@ -351,7 +352,7 @@ def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tu
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
-    """Describe a kept file in one line: its name, type and size, and its path or why it is missing."""
+    """Describe a kept file in one line: name, type, size, and its path or the reason why it is missing."""
     size = "" if kept.size is None else f", {format_size(kept.size)}"
     file = files.find(kept) if files is not None else None
     where = kept.left_out if file is None else file.problem or str(file.path)

@@ -41,7 +41,7 @@ def print_summary(
     notes: Sequence[tuple[str, str]] = (),
     all_failures: bool = False,
 ) -> None:
-    """Print the pass rate of each group with its interval, unjudged items, bounds and tokens.
+    """Print each group's pass rate with its interval, unjudged items, bounds and tokens.
 
     `path` is the result file, if there is one, and `cost` is the cost as text. `notes` are pairs of name and text to
     print below the pass rate. With `all_failures`, every reason why items were not judged is printed.
@@ -73,7 +73,7 @@ def result_json(result: VerificationResult) -> dict[str, Any]:
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return `summary` for `--json`, with the usage and failures of the results."""
+    """Return `summary` for `--json`, with usage and failures."""
     usage = results.usage()
     return {
         "summary": {
@@ -90,14 +90,14 @@ def summary_json(results: Totals) -> dict[str, Any]:
 
 
 def cost_json(session: RunSession) -> dict[str, Any]:
-    """Return `money` for `--json`: a run's ledger and its budget in US dollars, which may be null."""
+    """Return `money` for `--json`: the run's ledger and its budget in US dollars, which may be null."""
     budget = session.budget
     limit = float(to_dollars(budget.limit)) if budget is not None else None
     return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **session.ledger.to_dict()}
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
-    """Print what this run spent by model, stage and judge, the total, and where the prices come from.
+    """Print what this run spent by model, stage and judge, the total, and the source of the prices.
 
     Nothing is printed if no replies were needed.
     """
@@ -119,7 +119,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
 
 
 def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:
-    """Return a table with a header, a row for each line of a ledger, and `total` at the end."""
+    """Return table rows: a header, one row for each line of a ledger, and `total`."""
     return [
         ("Model", "Stage", "Judge", "Calls", "Tokens in", "From cache", "Tokens out", "Cost"),
         *((line.model, line.stage, line.judge or "all", *_cells(line.spent)) for line in lines),
@@ -139,7 +139,7 @@ def spent_text(ledger: Ledger) -> str | None:
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
     """Return what the runs that wrote `files` spent, or None if a journal is missing or unreadable.
 
-    A run with only free models needs no journal.
+    Runs with only free models need no journal.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
@@ -157,7 +157,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
-    """Return the files whose runs have no journal, except for free runs."""
+    """Return the files whose runs have no journal, except those of free runs."""
     from karenina_engine.journal.view import find_journal
     from karenina_engine.results.result_file import read_header
 
@@ -165,9 +165,9 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Say in one line what the runs that wrote `files` spent, by model.
+    """Describe in one line what the runs that wrote `files` spent, by model.
 
-    `lines` comes from `read_spending`. If it is None, the line says why the cost is unknown.
+    `lines` comes from `read_spending`. If it is None, the line explains why the cost is unknown.
     """
     if lines is None:
         from karenina_report.runs import describe_missing_cost
@@ -184,7 +184,7 @@ def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
 
 
 def budget_hint(session: RunSession, *, quiet: bool) -> str:
-    """Say how to continue a run that has used up its budget, as quietly as before."""
+    """Return a hint on continuing a run that has used up its budget. `quiet` adds `--quiet` to the command."""
     assert session.budget is not None
     least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
     if session.journal is None:
@@ -202,7 +202,7 @@ def budget_hint(session: RunSession, *, quiet: bool) -> str:
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
-    """Return the last cells of a ledger row: the number of calls, their tokens, and the cost."""
+    """Return the last cells of a ledger row: calls, tokens and cost."""
     numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
     return (*(f"{number:,}" for number in numbers), count.format_cost())
 
@@ -210,7 +210,7 @@ def _cells(count: SpendCounts) -> tuple[str, ...]:
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     """Print the expected calls, tokens and cost of a run, without making calls or writing anything.
 
-    Raises `KareninaError` for most errors that would prevent the run, such as one in a recording.
+    Raises `KareninaError` for most errors that would prevent the run, such as an error in a recording.
     """
     from karenina_engine.check.questions import select_questions
     from karenina_engine.check.restricted_values import require_trust
@@ -246,7 +246,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
 
 def _print_estimate(screen: Screen, estimated: Estimate) -> None:
-    """Print an estimate: a table, what it is based on, and which calls are not counted."""
+    """Print an estimate: a table, what it is based on, and which calls it does not include."""
     if estimated.lines:
         head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
         rows = [
@@ -287,7 +287,6 @@ def _say(screen: Screen, text: str) -> None:
 
 
 def _tokens(line: EstimatedLine) -> tuple[str, str]:
-    """Return the typical input and output tokens as strings."""
     return _count_text(line.input_tokens), _count_text(line.output_tokens)
 
 
@@ -297,7 +296,7 @@ def _count_text(span: Span) -> str:
 
 
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:
-    """Return the typical, lowest and highest cost as strings. If there is no price, this is just `unknown`."""
+    """Return the typical, lowest and highest cost as strings. Without a price, the first is `unknown`."""
     if line.cost is None:
         return "unknown", "", ""
     least, typical, most = (format_cost(round(amount)) for amount in line.cost)

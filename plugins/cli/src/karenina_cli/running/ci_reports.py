@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_terminal.screen import Screen
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
-"""The environment variable for the file in which GitHub collects a step's summary."""
+"""The environment variable with the path of the file for a step's summary on GitHub."""
 _NO_RATE: Final = "There is no pass rate{} to compare with --fail-under, because no item has a verdict."
 Number = TypeVar("Number", int, float)
 _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karenina"'
@@ -29,7 +29,7 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """The limits of an option: one for all groups, and others for a model or group.
+    """The limits given for an option: one for all groups, and others by model or group.
 
     A group is the results of one answering model and judge.
     """
@@ -39,9 +39,9 @@ class Limits(Generic[Number]):
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
-        """Parse limits of the form `LIMIT` or `NAME=LIMIT`.
+        """Parse limits written as `LIMIT` or `NAME=LIMIT`.
 
-        `read` converts a limit. Raises `typer.BadParameter` if a limit is invalid, or two have the same name.
+        `read` converts a limit. Raises `typer.BadParameter` if a limit is invalid or two limits have the same name.
         """
         limits: dict[str, Number] = {}
         for text in texts or ():
@@ -54,7 +54,7 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the limit for a group, its answering model, or all groups, whichever comes first."""
+        """Return the most specific limit: that of the group, of its answering model, or of all groups."""
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -62,7 +62,7 @@ class Limits(Generic[Number]):
 
 
 def group_name(answering: str, judge: str) -> str:
-    """Return the name of a group."""
+    """Return the name of the group with the given models."""
     return f"{answering} judged by {judge}"
 
 
@@ -89,21 +89,21 @@ def read_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions for every group of a run: a minimum pass rate and a maximum number of unjudged items."""
+    """Conditions for each group of a run: a minimum pass rate and a maximum number of unjudged items."""
 
     fail_under: Limits[float]
     max_unjudged: Limits[int]
 
     @classmethod
     def parse(cls, fail_under: Sequence[str] | None, max_unjudged: Sequence[str] | None) -> Conditions:
-        """Parse the conditions in `--fail-under` and `--max-unjudged`.
+        """Parse the conditions given with `--fail-under` and `--max-unjudged`.
 
         Raises `typer.BadParameter` if a limit is invalid.
         """
         return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
 
     def check(self, config: VerificationConfig) -> None:
-        """Raise `ConfigError` if a limit is for a model that the run does not have."""
+        """Raise `ConfigError` if a limit names a model or judge that the run does not have."""
         from karenina_core import plugins
         from karenina_engine.run.matrix import judges_of
         from karenina_engine.run.plugin_offers import configured_panel
@@ -127,7 +127,7 @@ class Conditions:
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
         """Yield a message for each condition that a group does not meet, and for each named group without results.
 
-        `missing` is the number of items that did not run, and counts as unjudged in each group.
+        `missing` is the number of items that did not run. They count as unjudged in each group.
         """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
             entry.answering for entry in summary.groups
@@ -149,9 +149,9 @@ class Conditions:
                 )
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if a group's pass rate is too low or missing. Undecided items are not correct.
+        """Yield a message if the group's pass rate is too low or missing. Undecided items count as wrong.
 
-        `of` names the group.
+        `of` names the group in the message.
         """
         limit, rate, undecided = (
             self.fail_under.of(group),
@@ -169,7 +169,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class CIReports:
-    """Reports to write after a run: a JUnit XML file and a Markdown summary."""
+    """The reports to write after a run: a JUnit XML file and a Markdown summary."""
 
     junit: Path | None = None
     markdown: bool = False
@@ -177,7 +177,8 @@ class CIReports:
     def check(self, *, as_json: bool) -> None:
         """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money.
 
-        With `as_json`, a Markdown summary must go to a file (`STEP_SUMMARY`), because it cannot be printed too.
+        With `as_json`, the Markdown summary must go to the file named by `STEP_SUMMARY`, because standard output is
+        used for JSON.
         """
         if self.junit is not None:
             _check_junit(self.junit)
@@ -192,8 +193,8 @@ class CIReports:
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
         """Write the reports. `failures` are the reasons why the run fails, for the summary.
 
-        The summary is added to the file named by `STEP_SUMMARY`, or printed if there is none. An existing JUnit file is
-        replaced (`check` protects other files). Raises `ConfigError` if writing fails.
+        The summary is appended to the file named by `STEP_SUMMARY`, or printed if that is not set. An existing JUnit
+        file is replaced; `check` makes sure that no other file is. Raises `ConfigError` if writing fails.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
@@ -210,14 +211,14 @@ class CIReports:
 
 
 def _format_rate_below(rate: float, limit: float) -> str:
-    """Return a rate with enough digits to show that it is below the limit."""
+    """Format a rate with enough digits to show that it is below the limit."""
     return next((text for digits in range(2, 17) if float(text := f"{rate:.{digits}g}") < limit), repr(rate))
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if a file is not JUnit XML written by Karenina, or cannot be read.
+    """Raise `ConfigError` if the file cannot be read or is not JUnit XML written by Karenina.
 
-    It may be missing or empty.
+    The file may be missing or empty.
     """
     try:
         with path.open("rb") as file:
@@ -236,7 +237,7 @@ def _check_junit(path: Path) -> None:
 
 
 def _write(path: Path, data: bytes, mode: str) -> None:
-    """Write `data` to a file opened in `mode`. Raises `ConfigError` if this fails."""
+    """Write data to a file opened in `mode`. Raises `ConfigError` if writing fails."""
     try:
         with path.open(mode) as file:
             file.write(data)

@@ -1,4 +1,4 @@
-"""Executing runs: progress, printed results, exit codes, and a clean stop on Ctrl-C."""
+"""Execution of runs: progress, printed results, exit codes, and a clean stop on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
 
 GRACE: Final = 3.0
-"""Seconds that calls in flight have to finish, so that their replies are stored."""
+"""The number of seconds that calls in flight have to finish, so that their replies are stored."""
 INTERRUPTED: Final = "the run was interrupted"
 
 
@@ -53,11 +53,11 @@ def execute_run(
     conditions: Conditions | None = None,
     reports: CIReports | None = None,
 ) -> None:
-    """Execute a run, print its results, write reports, and exit with an `ExitCode` unless it succeeds.
+    """Execute a run, print its results and write reports. Exits with an `ExitCode` unless the run succeeds.
 
-    If the run is stopped, its results so far are printed, or after Ctrl-C just the summary, unless `as_json` is set.
-    With `quiet`, progress and single results are not printed; with `some`, no more results than in a terminal. The exit
-    code says whether the run was stopped, `conditions` were not met, or no item was judged.
+    If the run is stopped, the results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
+    is set. With `quiet`, progress and single results are not printed. With `some`, at most as many results are printed
+    as in a terminal. The exit code tells whether the run was stopped, `conditions` were not met, or no item was judged.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -117,7 +117,7 @@ def execute_run(
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
     """Execute a run for another command, and return its results. Exits if the run is stopped.
 
-    The results are read from `output`, which must be that of the request.
+    The results are read from `output`, which must be the request's output.
     """
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -138,9 +138,10 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
-    """If the run was stopped, say how to continue it, as quietly as before, and exit.
+    """If the run was stopped, print how to continue it, and exit.
 
-    `done` is the number of results in `output`. `interrupted` means that Ctrl-C stopped the run.
+    `done` is the number of results in `output`. Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to
+    the printed command.
     """
 
     missing = len(session) - done
@@ -157,7 +158,7 @@ def exit_if_stopped(
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exit if the journal cannot be written or closed.
+    """Enter `opened`, a run with its journal. Exits if the journal cannot be written or closed.
 
     Any other `JournalError` is raised, for example if the journal cannot be opened.
     """
@@ -180,8 +181,8 @@ def exit_without_journal(
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
     """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C.
 
-    After Ctrl-C, `totals` is that of the results in `path`. Exits if the journal or `path` cannot be written. Raises
-    `KeyboardInterrupt` only before the run begins.
+    After Ctrl-C, `totals` is computed from the results in `path`. Exits if the journal or `path` cannot be written.
+    `KeyboardInterrupt` is raised only before the run begins.
     """
     from karenina_cli.garbage_collection import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
@@ -215,7 +216,7 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
 
 
 def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool, some: bool) -> None:
-    """Print the results unless `quiet` is set, then the summary with the notes of plugins."""
+    """Print the results unless `quiet` is set, then the summary with the plugins' notes."""
     from karenina_cli.output.result_output import print_results
     from karenina_report.registered_notes import find_notes
     from karenina_report.run_notes import NotedRun
@@ -227,7 +228,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 
 def note_reuse(screen: Screen, session: RunSession) -> None:
-    """Print how many results and replies came from the journal, if any did."""
+    """Print how many results and replies came from the journal, if any."""
     store, tally = session.result_store, session.tally
     if store is None or session.journal is None or not (store.kept or tally.cached):
         return
@@ -253,7 +254,7 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
 
 
 def _calls_json(session: RunSession) -> dict[str, int]:
-    """Return `calls` for `--json`: new and failed calls, tokens used, and what came from the journal."""
+    """Return `calls` for `--json`: new and failed calls, reused replies and results, and tokens used."""
     tally, store = session.tally, session.result_store
     return {
         "made": tally.made,
@@ -266,12 +267,12 @@ def _calls_json(session: RunSession) -> dict[str, int]:
 
 
 def _all(count: int, noun: str) -> str:
-    """Describe all of a number of things in words: `the only item`, `both items`, `all 12 items`."""
+    """Describe a complete set of things in words: `the only item`, `both items`, `all 12 items`."""
     return f"the only {noun}" if count == 1 else f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"
 
 
 def _recovery_hint(session: RunSession, request: RunRequest) -> str:
-    """Say what to do if none of a run's items were judged."""
+    """Return a hint on what to do if none of a run's items were judged."""
     again = "run the command again"
     if session.journal is not None and session.resumable and not request.replay:
         again += f", or use `karenina resume {quote(str(session.journal.path))}`"
@@ -279,7 +280,10 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Say how to trust the code in this file. The items' own reasons only say `FILE`."""
+    """Return a hint on how to trust the code in the given file.
+
+    The items' own error messages do not contain the file's name.
+    """
     return (
         f"The code in {file} was not run because it is not trusted. Read the code, then run: "
         f"karenina trust {quote(str(file))}"
@@ -287,7 +291,7 @@ def _trust_hint(file: Path) -> str:
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool, quiet: bool) -> str:
-    """Say how much of a stopped run is finished, and how to continue it."""
+    """Describe how much of a stopped run is finished, and how to continue it."""
     where = f"; the results are in {path}, and `karenina show {quote(str(path))}` prints them" if done else ""
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
@@ -308,7 +312,7 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool,
 
 
 class ProgressOutput:
-    """Shows the progress of a run. With `quiet`, only counts results."""
+    """Shows the progress of a run. With `quiet`, results are only counted."""
 
     def __init__(self, console: Console, progress: RunProgress, *, quiet: bool = False) -> None:
         self.progress = progress
@@ -354,9 +358,9 @@ class ShownRun:
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
     """Make Ctrl-C and SIGTERM stop the run in the block.
 
-    After the first signal, no new items start, and calls in flight have `GRACE` seconds to finish; `note` prints how
-    many there are. Another signal, or one while the session is not running, raises `KeyboardInterrupt`. This only works
-    in the main thread, which receives the signals.
+    After the first signal, no new items start, and calls in flight have `GRACE` seconds to finish. `note` is called
+    with a message about them. A second signal, or one while the session is not running, raises `KeyboardInterrupt`.
+    Outside the main thread, this has no effect, because only the main thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -364,7 +368,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     pressed = False
 
     def stop(_number: int, _frame: Any) -> None:
-        """Stop the run on the first signal. Raise `KeyboardInterrupt` on another, or if nothing is running."""
+        """Stop the run on the first signal. Raise `KeyboardInterrupt` on a second one, or if nothing is running."""
         nonlocal pressed
         if pressed or not session.running:
             raise KeyboardInterrupt
@@ -372,7 +376,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         session.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
 
     def note_calls() -> None:
-        """Print how many calls in flight are being waited for, if there are any."""
+        """Print how many calls in flight are being waited for, if any."""
         calls = session.limits.held
         if calls:
             note(

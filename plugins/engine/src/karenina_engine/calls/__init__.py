@@ -1,1 +1,1 @@
-"""Model calls: ports, limits, retries, and reply checks."""
+"""Making model calls: ports, limits, retries, and checks of the replies."""

@@ -1,4 +1,4 @@
-"""Model calls, and the interfaces of the objects that handle them."""
+"""Model calls, and the interfaces of the objects that process them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 FRAME: Final = 64
-"""The number of tokens that a server adds around the messages of a call.
+"""The number of tokens that a server adds to the messages of a call.
 
-Also the number of characters counted for the markup of one tool call.
+It is also used as the number of characters in a tool call's markup.
 """
 
 _PER_CHARACTER: Final = 0.5  # tokens: more than in long texts in alphabetic scripts
@@ -35,8 +35,8 @@ PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 class CallSize(NamedTuple):
     """The size of a call, used to estimate its cost.
 
-    `characters` is the length of the messages and the request. `density` is the maximum number of tokens per character.
-    `turns` is the maximum number of requests, which is 1 except for agents called as a whole.
+    `characters` is the combined length of the messages and the request. `density` is the maximum number of tokens per
+    character. `turns` is the maximum number of requests to the model. It is 1 unless an agent is called as a whole.
     """
 
     characters: int
@@ -47,8 +47,8 @@ class CallSize(NamedTuple):
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
     """Measure a call that sends `messages` and `request`.
 
-    Each tool call in the messages adds `FRAME` characters. An agent may take as many turns as its request allows in
-    `max_turns`; any other call takes one.
+    Each tool call in the messages counts as `FRAME` characters. For an agent, the number of turns is the request's
+    `max_turns`, or 1 if that is not set. All other calls have one turn.
     """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
@@ -64,9 +64,9 @@ def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool
 class Endpoint:
     """The target of a call: a model reached through one of its adapter's ports, or a service.
 
-    There is one endpoint per model and port. `adapter` is the adapter's interface and version, and `spec` its
+    There is one endpoint per model and port. `adapter` is the adapter's interface and version, and `spec` is its
     specification. `identity` holds every parameter that may change a reply, as JSON-compatible data without secrets.
-    Set `by_item` if the reply also depends on the question and replicate, as it does for recordings.
+    Set `by_item` if the reply also depends on the question and the replicate, as it does for recordings.
     """
 
     port: PortKind
@@ -79,9 +79,9 @@ class Endpoint:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of the port, adapter and identity.
+        """The digest of the endpoint's port, adapter and identity.
 
-        If `stored_digest` is set, it is used instead. This is the case for calls read from a journal.
+        If `stored_digest` is set, it is returned instead. Calls read from a journal have one.
         """
         if self.stored_digest is not None:
             return self.stored_digest
@@ -93,13 +93,13 @@ class Endpoint:
 class Call:
     """A single call.
 
-    `messages` are the messages to send. For an agent's turn, they include its trace so far. `request` holds everything
-    else that determines the reply, such as the schema or the agent's tools and limits. `notes` records the duration and
-    the number of retries, and is complete once the reply has been stored.
+    `messages` are the messages to send. For an agent's turn, they include the agent's trace so far. `request` holds
+    everything else that determines the reply, such as the schema or the agent's tools and limits. `notes` records the
+    duration and the number of retries, and is complete once the reply has been stored.
 
-    Set `self_contained` to False if the call leaves behind files that other calls read. A resumed run makes such a call
-    again instead of using its stored reply. A `composite` call is made up of other calls, such as the turns of an
-    agent. Those are limited, retried and counted; the composite call is not.
+    Set `self_contained` to False if the call leaves behind files that other calls read. A resumed run repeats such a
+    call instead of using its stored reply. A `composite` call is made up of other calls, such as an agent's turns.
+    Limits, retries and counts apply to those calls rather than to the composite call.
     """
 
     endpoint: Endpoint
@@ -112,12 +112,15 @@ class Call:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether this is a call to a model rather than to a service. Services have no limit, tokens or price."""
+        """Whether this is a call to a model rather than to a service.
+
+        Calls to services have no limit, tokens or price.
+        """
         return self.endpoint.port != "service"
 
     @cached_property
     def key(self) -> bytes:
-        """The key of the stored reply: a SHA-256 digest of everything that determines it.
+        """The key for storing the reply: a SHA-256 digest of everything that determines the reply.
 
         Calls with the same key are identical and share one reply.
         """
@@ -129,7 +132,7 @@ class Call:
 
     @cached_property
     def size(self) -> CallSize:
-        """The size of the call, which a budget uses to estimate the cost."""
+        """The size of the call, from which a budget estimates the cost."""
         return measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
 
     def with_endpoint_digest(self, digest: bytes) -> Call:
@@ -141,8 +144,8 @@ class Call:
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` from its last attempt.
 
-    A cancelled call has neither, and its outcome is reported but not stored. `files` are the files that the adapter
-    kept for the item.
+    A cancelled call has neither. Its outcome is reported but not stored. `files` are the files that the adapter kept
+    for the item.
     """
 
     reply: Reply | None
@@ -152,7 +155,7 @@ class CallOutcome:
 
 
 class CallRecord(Protocol):
-    """The part of a call that is used for storing replies and counting costs.
+    """The part of a call that is needed to store its reply and count its cost.
 
     This is either a `Call` or the record of a call made by another process.
     """
@@ -163,7 +166,7 @@ class CallRecord(Protocol):
 
     @property
     def info(self) -> CallInfo:
-        """The question, stage and judge that the call is for."""
+        """The question, stage and judge that the call belongs to."""
 
     @property
     def key(self) -> bytes:
@@ -175,11 +178,11 @@ class CallRecord(Protocol):
 
     @property
     def self_contained(self) -> bool:
-        """Whether the reply is the only effect of the call."""
+        """Whether the call has no effects other than its reply."""
 
     @property
     def composite(self) -> bool:
-        """Whether the call consists of other calls, each recorded separately."""
+        """Whether the call is made up of other calls, each recorded separately."""
 
     @property
     def is_model_call(self) -> bool:
@@ -195,47 +198,48 @@ class ReplyStore(Protocol):
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Look up the outcome of an identical call.
 
-        Returns None if the call has to be made. The caller must then call `store` or `leave`. Raises `PortError` if
-        there is no stored outcome and calls are not allowed.
+        Returns None if the call has to be made. In that case, call `store` or `leave` afterwards. Raises `PortError` if
+        there is no stored outcome and making calls is not allowed.
         """
 
     def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
         """Store the outcome of a call.
 
-        Await the result to be sure that the outcome survives the end of the process. This may raise `PortError`.
+        Once the returned awaitable has completed, the outcome will survive the end of the process. Awaiting it may
+        raise `PortError`.
         """
 
     def leave(self, call: CallRecord) -> None:
-        """Give up on a call that `find` did not find, without storing an outcome."""
+        """Abandon a call for which `find` returned None, without storing an outcome."""
 
 
 class BudgetGuard(Protocol):
     """The budget for calls.
 
-    This is `karenina_engine.cost.budget.Budget`, or a proxy for a budget in another process.
+    This is either a `karenina_engine.cost.budget.Budget` or a proxy for a budget in another process.
     """
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the expected maximum cost of a call, and return an id to pass to `release`.
+        """Reserve the maximum expected cost of a call, and return an id to pass to `release`.
 
         Raises `OverBudget` if the budget does not cover the call.
         """
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation can still be made.
+        """Return whether the call with the given reservation can still be made.
 
-        Other calls may have cost more than expected in the meantime. Returns True for 0 and other numbers that have no
-        reservation.
+        Other calls may have cost more than expected in the meantime. Always returns True if there is no reservation
+        with this number, for example for 0.
         """
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
         """Add the actual cost of a call, in picodollars.
 
-        If the cost is None, the expected maximum is used instead.
+        If `cost` is None, the maximum expected cost is used instead.
         """
 
     def release(self, reserved: int) -> None:
-        """Release a reservation. Call `spend` first."""
+        """Release a reservation. Call `spend` before this."""
 
 
 class CallListener(Protocol):
@@ -245,25 +249,26 @@ class CallListener(Protocol):
     """Whether any observer observes calls."""
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report the start of a call, and return a function that reports its outcome."""
+        """Report the start of a call, and return a function for reporting its outcome."""
 
 
 class CallLedger(Protocol):
-    """A ledger for the usage of calls, such as `karenina_engine.cost.ledger.Ledger`."""
+    """A ledger that records the usage of calls, such as `karenina_engine.cost.ledger.Ledger`."""
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars, if known."""
+        """Record a call that was made. Returns its cost in picodollars, or None if the cost is not known."""
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that was taken from the store or shared with an identical call."""
+        """Record a call that was answered by a stored reply or by the reply to an identical call."""
 
 
 @dataclass(slots=True)
 class CallCounts:
     """The number of calls that were `made`, `cached` and `failed`.
 
-    A cached call was answered by a stored or shared reply. `used` is the usage of the calls made, and `saved` is the
-    usage of the cached replies. `unknown_ends` counts replies that ended for an unknown reason, by server and reason.
+    A cached call was answered by a stored or shared reply. `used` is the total usage of the calls made, and `saved` is
+    the total usage of the cached replies. `unknown_ends` counts the replies that ended for an unknown reason, by server
+    and reason.
     """
 
     made: int = 0
@@ -286,8 +291,8 @@ class CallCounts:
 class PanelModel(ModelConfig):
     """A panel of judges that takes the place of a single judge.
 
-    It is never called itself, but its `id` and names appear in results. `members` judge every answer; `others` judge
-    only some of them.
+    The panel itself is never called, but its `id` and names appear in results. `members` judge every answer, while
+    `others` judge only some of the answers.
     """
 
     members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

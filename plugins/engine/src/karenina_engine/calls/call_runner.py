@@ -1,4 +1,4 @@
-"""Making model calls with everything a run adds to them: stored replies, limits, retries and the budget.
+"""Making model calls with everything that a run adds: stored replies, limits, retries and the budget.
 
 `karenina_engine.run.port_factory` turns a request into a `Call` and passes it to `CallRunner.make`.
 """
@@ -26,14 +26,14 @@ logger = logging.getLogger("karenina")
 _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
 _LEAST_WAIT = 0.001
-"""The shortest wait, in seconds, that is counted as waiting."""
+"""The shortest delay, in seconds, that counts as waiting."""
 
 R = TypeVar("R", bound=Reply)
 
 
 @dataclass(slots=True)
 class _CallInFlight:
-    """A call in flight, with identical calls waiting for it. `outcome` is None if it was cancelled."""
+    """A call in flight that identical calls can wait for. If the call was cancelled, `outcome` is None."""
 
     ended: asyncio.Event | None = None  # created by the first call that waits; usually none does
     outcome: CallOutcome | None = None
@@ -45,7 +45,7 @@ class _CallInFlight:
         await self.ended.wait()
 
     def end(self) -> None:
-        """Wake the calls waiting for this one."""
+        """Wake the calls that are waiting for this one."""
         if self.ended is not None:
             self.ended.set()
 
@@ -54,8 +54,8 @@ class _CallInFlight:
 class CallRunner:
     """Makes the model calls of a run.
 
-    Replies are stored only if there is a `reply_store`, and costs are counted only if there is a `ledger` and a
-    `budget`. `storing` is the number of replies being stored right now.
+    Replies are only stored if there is a `reply_store`, and costs are only counted if there are both a `ledger` and a
+    `budget`. `storing` is the number of replies that are being stored at the moment.
     """
 
     limits: ConcurrencyLimits
@@ -70,7 +70,7 @@ class CallRunner:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls in flight and of replies being stored."""
+        """The number of calls in flight plus the number of replies being stored."""
         return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
@@ -81,9 +81,9 @@ class CallRunner:
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Make a call, or reuse the reply to an identical call.
 
-        The reply may come from the reply store or from an identical call in flight. Otherwise, `send` is called,
-        possibly several times. Without a reply store, replies are never reused. Raises `PortError` if the call fails or
-        its reply cannot be stored, and `OverBudget` if the budget does not cover it.
+        A reused reply comes from the reply store or from an identical call in flight. Without a reply store, replies
+        are never reused. To make the call, `send` is called, more than once if there are retries. Raises `PortError` if
+        the call fails or its reply cannot be stored, and `OverBudget` if the budget does not cover the call.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -117,9 +117,9 @@ class CallRunner:
             _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Look up an identical call, waiting for it if it is in flight.
+        """Return the outcome of an identical call. If one is in flight, wait for it.
 
-        Returns None if there is none. The call is then registered as being in flight.
+        If there is no identical call, registers this one as being in flight and returns None.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -139,8 +139,8 @@ class CallRunner:
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
         """Store the outcome of a call and pass it on to the calls waiting for it.
 
-        If `outcome` is None, the call was cancelled, and the next waiting call is made instead. Raises `PortError` if
-        the outcome cannot be stored.
+        If `outcome` is None, the call was cancelled, and one of the waiting calls will be made instead. Raises
+        `PortError` if the outcome cannot be stored.
         """
         mine = self._in_flight[call.key]
         self.storing += 1
@@ -162,7 +162,7 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Choose the steps that a call needs, and return an awaitable that makes it.
+        """Return an awaitable that makes the call with the steps that calls of its kind need.
 
         Composite calls are only observed. Calls to services are retried and observed.
         """
@@ -178,7 +178,7 @@ class CallRunner:
         return making if observers is None or not observers.observes_calls else self._observe(call, making, observers)
 
     async def _observe(self, call: Call, making: Awaitable[R], observers: CallListener) -> R:
-        """Make the call, and report its start and outcome to the observers."""
+        """Await `making`, and report the call's start and outcome to the observers."""
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None
@@ -194,7 +194,7 @@ class CallRunner:
     def _count_reply(self, call: Call, reply: Reply) -> None:
         """Add a model's reply to `tally`, unless the call was composite.
 
-        Also checks whether the reply ended for an unknown reason.
+        Also counts the reply if it ended for an unknown reason.
         """
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
@@ -205,8 +205,8 @@ class CallRunner:
     def _count_unknown_end(self, call: Call, reason: str) -> None:
         """Count a reply that ended for an unknown reason.
 
-        A warning is logged the first time a server gives a reason. Reasons may contain ids, so only the first
-        `_MOST_REASONS` of a server are counted separately.
+        The first time a server gives a reason, a warning is logged. Reasons may contain ids, so only the first
+        `_MOST_REASONS` reasons of each server are counted separately.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
@@ -219,7 +219,7 @@ class CallRunner:
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Call a service, with retries. Raises `PortError` if every attempt fails.
 
-        The time taken is added to the call's notes, not including delays between attempts.
+        The duration of the call is added to its notes. It does not include delays between attempts.
         """
         self.limits.services += 1
         began = time.monotonic()
@@ -244,7 +244,7 @@ class CallRunner:
     def _record_usage(self, call: Call, usage: Usage) -> None:
         """Record the usage of a request in the ledger, and its cost in the budget and in the call's notes.
 
-        Without a ledger, nothing is recorded, not even in the budget, and the cost is not known.
+        Without a ledger, nothing is recorded, and the cost in the call's notes becomes None.
         """
         notes, cost = call.notes, None
         if self.ledger is not None:
@@ -256,9 +256,9 @@ class CallRunner:
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
         """Make the call within the server's limit, with retries.
 
-        Failed attempts count too: their usage is recorded, and is included in that of the final reply or error. While
-        the call waits for its next attempt, its reservation is released for other calls. Raises the `PortError` from
-        the last attempt if every attempt fails.
+        Failed attempts count too: their usage is recorded and added to the usage of the final reply or error. While the
+        call waits for its next attempt, its reservation is released so that other calls can use it. If every attempt
+        fails, raises the last attempt's `PortError`.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -327,7 +327,10 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Update the time during which calls are open. `change` is 1 when a call starts and -1 when it ends."""
+    """Update the time during which at least one call was open.
+
+    `change` is 1 when a call starts and -1 when it ends.
+    """
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change
@@ -350,10 +353,10 @@ class _Reserved:
         self.number = await self.budget.reserve(self.call)
 
     async def holds(self, limiter: ServerLimiter) -> bool:
-        """Return whether the call can be made now, with the permit it has.
+        """Return whether the call can be made now, with the permit it holds.
 
-        If other calls have cost more than expected, the permit is released and the reservation renewed, and the call
-        needs another permit. Raises `OverBudget` if the budget does not cover the call anymore.
+        If other calls have cost more than expected, the permit is released and the reservation is renewed. The call
+        then needs a new permit. Raises `OverBudget` if the budget no longer covers the call.
         """
         try:
             held = self.number is not None and await self.budget.holds(self.number)
@@ -373,7 +376,7 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Describe how many replies from a server ended for an unknown reason.
+    """Describe how many of a server's replies ended for an unknown reason.
 
     `reason` may also be `NO_REASON`, or `_MORE_REASONS` for reasons that were counted together.
     """

@@ -2,13 +2,13 @@
 
 A server is identified by interface, name and base URL. We do not know how many calls it can handle, so its limit adapts
 as in TCP congestion control (V. Jacobson, Congestion avoidance and control, SIGCOMM 1988). The limit doubles with each
-round of replies until the server refuses a call, for example with status 429. It is then halved, quickly grows to just
-below the number that was refused, and continues from there one permit at a time. This search slows down with each
-refusal. Several refusals at the same time count as one. Refusals that have nothing to do with the number of calls are
-ignored; see `karenina_engine.calls.overload_detection`.
+round of replies until the server refuses a call, for example with status 429. It is then halved, quickly grows back to
+just below the number of calls at which the server refused, and continues from there one permit at a time. This search
+slows down with each refusal. Several refusals at the same time count as one. Refusals that have nothing to do with the
+number of calls are ignored; see `karenina_engine.calls.overload_detection`.
 
-Some servers never refuse calls but queue them. The limit therefore also stops doubling when more permits do not lead to
-more replies.
+Some servers never refuse calls but queue them instead. The limit therefore also stops doubling when more permits do not
+lead to more replies.
 """
 
 from __future__ import annotations
@@ -40,14 +40,17 @@ _GIVING_UP_PAUSE = 0.1  # for a server that is no longer expected to reply
 
 
 def server_of(model: ModelConfig) -> Server:
-    """Return the key of a model's server. Models with the same interface, name and base URL share permits."""
+    """Return a key that identifies the model's server.
+
+    Models with the same interface, name and base URL share permits.
+    """
     return (model.interface, model.model_name, model.endpoint_base_url)
 
 
 def is_refusal(error: PortError) -> bool:
-    """Return whether the server refused a call because it is overloaded.
+    """Return whether the error means that the server is overloaded and refused the call.
 
-    This is the case for rate-limit errors and for status 429, 503 or 529.
+    This is the case for rate-limit errors and for the status codes 429, 503 and 529.
     """
     return error.category is ErrorCategory.RATE_LIMIT or error.status in _REFUSALS
 
@@ -56,7 +59,7 @@ def is_refusal(error: PortError) -> bool:
 class Bounds:
     """The initial (`start`) and maximum (`ceiling`) number of permits for a server.
 
-    If `fixed`, the number never changes.
+    If `fixed` is set, the number never changes.
     """
 
     start: int = START
@@ -68,10 +71,10 @@ class Bounds:
 class Concurrency:
     """The limits set by a configuration.
 
-    `most` limits the calls to all servers together; None means no limit. `models` contains fixed limits by model id.
-    All other servers start with `start` permits and never exceed `ceiling`. A limit declared by an adapter replaces
-    `ceiling`, and `start` if that is None. `part` is the index of a worker and the number of workers, which share the
-    permits equally.
+    `most` limits the total number of calls to all servers; None means no limit. `models` contains fixed limits by model
+    id. All other servers start with `start` permits and never have more than `ceiling`. If an adapter declares a limit,
+    it replaces `ceiling`, and also `start` if that is None. `part` is the index of this worker and the number of
+    workers, which share the permits equally.
     """
 
     start: int | None = None
@@ -83,7 +86,7 @@ class Concurrency:
     def share(self, worker: int, workers: int) -> Self:
         """Return the limits for one of several workers.
 
-        Every worker gets at least one permit, so the total is exceeded if there are more workers than permits.
+        Every worker gets at least one permit. If there are more workers than permits, the total is therefore exceeded.
         """
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))
@@ -91,7 +94,8 @@ class Concurrency:
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
         """Return this worker's bounds for the model's server.
 
-        `declared` is the limit declared by the model's adapter, if any. A fixed limit for the model takes precedence.
+        `declared` is the limit declared by the model's adapter, if any. A fixed limit for the model takes precedence
+        over it.
         """
         fixed = self.models.get(model.id)
         if fixed is not None:
@@ -103,16 +107,15 @@ class Concurrency:
 
 
 def _share_of(permits: int, worker: int, workers: int) -> int:
-    """Return one worker's share of `permits`, at least 1."""
     return max(1, (permits + workers - 1 - worker) // workers)
 
 
 class ServerLimiter:
     """Limits the calls to one server.
 
-    A call needs a permit, from `acquire` or, if that returns 0, from `wait`. Return the permit with `on_success`,
-    `on_overload` or `release`, depending on how the call ended. A call does not hold a permit while it waits for a
-    retry.
+    Every call needs a permit. Get one from `acquire` or, if that returns 0, from `wait`. Return the permit with
+    `on_success`, `on_overload` or `release`, depending on how the call ended. A call does not hold a permit while it
+    waits for a retry.
     """
 
     __slots__ = (
@@ -167,9 +170,10 @@ class ServerLimiter:
         self._test = OverloadDetector()
 
     def tighten(self, bounds: Bounds) -> None:
-        """Narrow the current bounds to `bounds`.
+        """Restrict the current bounds to `bounds`.
 
-        The current limit is lowered to the new `start` if necessary. It becomes fixed if either of the bounds is fixed.
+        The current limit is lowered to the new `start` if necessary. It becomes fixed if the current or the new bounds
+        are fixed.
         """
         current = self._bounds
         ceiling = min(current.ceiling, bounds.ceiling)
@@ -177,18 +181,18 @@ class ServerLimiter:
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Take a permit if one is free and no other call is waiting, and return its number.
+        """Take a permit if one is free and no other call is waiting, and return the permit's number.
 
-        Otherwise, returns 0, and the call has to `wait`.
+        Otherwise, returns 0. The call then has to `wait`.
         """
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
 
     async def wait(self, order: int) -> int:
-        """Wait for a permit and return it.
+        """Wait for a permit, and return the permit's number.
 
-        Calls with the lowest `order` go first. Calls with the same order are served in turn.
+        Calls with the lowest `order` go first. Calls with the same order are served first come, first served.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._serial += 1
@@ -205,7 +209,7 @@ class ServerLimiter:
             self.queued -= 1
 
     def on_success(self) -> None:
-        """Return a permit after a reply. This may raise the limit, and ends any pause."""
+        """Return a permit after a reply. This may raise the limit, and it ends any pause."""
         may_grow = self._growth_replies > 0
         self._growth_replies -= may_grow
         self.held -= 1
@@ -242,7 +246,10 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return how long the server has refused every call, in seconds, or 0 if it has not."""
+        """Return the number of seconds for which the server has refused every call.
+
+        Returns 0 if it has not refused any call since its last reply.
+        """
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
@@ -254,7 +261,7 @@ class ServerLimiter:
     def _reduce(self, in_flight: int, retry_after: float | None) -> None:
         """Lower the limit, unless it is fixed, and pause after repeated refusals.
 
-        `in_flight` is the number of calls in flight when the server refused one, including that one.
+        `in_flight` is the number of calls in flight when the server refused one, including the refused call.
         """
         self._refusals += 1
         self._last_before_reduction = self._granted
@@ -266,7 +273,8 @@ class ServerLimiter:
     def _halve(self, in_flight: int) -> None:
         """Halve the limit, and remember the level at which the server refused.
 
-        The limit grows fast up to that level. Every further refusal there halves the speed of the search beyond it.
+        The limit grows fast up to that level. Every further refusal at that level halves the speed of the search beyond
+        it.
         """
         alone = self.limit < 2  # even one call at a time is refused, so the server's limit is not known
         again = self.limit >= self._ceiling_seen and not alone
@@ -277,21 +285,21 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to this server's waiting calls.
+        """Grant the free permits to the calls waiting for this server.
 
-        Earlier items waiting for other servers are not taken into account.
+        Calls of earlier items that are waiting for other servers do not take precedence.
         """
         while self._queue and self._has_free_permit():
             self.wake_one()
 
     def wake_one(self) -> None:
-        """Remove the first waiting call, and grant it a permit unless it was cancelled."""
+        """Remove the first call from the queue, and grant it a permit unless it was cancelled."""
         future = heappop(self._queue)[2]
         if not future.done():
             future.set_result(self._grant())
 
     def next_order(self) -> int | None:
-        """Return the order of the call that is next to get a permit.
+        """Return the order of the next call to get a permit.
 
         Returns None if no call is waiting or no permit is free.
         """
@@ -300,11 +308,10 @@ class ServerLimiter:
         return self._queue[0][0] if self._queue and self._has_free_permit() else None
 
     def _has_free_permit(self) -> bool:
-        """Return whether a call may start now."""
         return self.held < int(self.limit) and self._pausing is None and self._limits.held < self._limits.most
 
     def _grant(self) -> int:
-        """Count a call as started, and return its permit."""
+        """Count a call as started, and return the number of its permit."""
         self.held += 1
         self._limits.held += 1
         self._granted += 1
@@ -316,7 +323,10 @@ class ServerLimiter:
         return self._granted
 
     def _grow(self) -> None:
-        """Raise the limit after a reply, quickly up to the level at which the server refused and slowly beyond it."""
+        """Raise the limit after a reply.
+
+        It grows quickly up to the level at which the server refused, and slowly beyond that.
+        """
         before = int(self.limit)
         ceiling = self._bounds.ceiling
         if self.limit < self._ceiling_seen:
@@ -331,9 +341,10 @@ class ServerLimiter:
             self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
-        """End a round, and take back the new permits if they did not lead to more replies per second.
+        """End the current round if it is complete.
 
-        `permits` is the number of permits before the reply, and so the number of replies in the round.
+        If the new permits did not lead to more replies per second, takes them back. `permits` is the number of permits
+        before the reply, which is also the number of replies in the round.
         """
         this = self._round
         this.replies += 1
@@ -353,10 +364,11 @@ class ServerLimiter:
             reference.limit, reference.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
-        """Pause the server, because it keeps refusing calls.
+        """Pause the server because it keeps refusing calls.
 
-        Each pause is twice as long as the one before. It lasts at least `retry_after` seconds, if given, but at most
-        `_LONGEST_PAUSE`, or `_GIVING_UP_PAUSE` after the server has used up the run's patience.
+        Each pause is twice as long as the previous one. It lasts at least `retry_after` seconds, if given, and at most
+        `_LONGEST_PAUSE` seconds. After the server has refused all calls for longer than the run's patience, the maximum
+        is `_GIVING_UP_PAUSE`.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
@@ -371,7 +383,7 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def _end_pause(self) -> None:
-        """End the pause, if any, without waking the calls that are waiting."""
+        """End the pause, if any, without waking the waiting calls."""
         if self._pausing is not None:
             self._pausing.cancel()
             self._pausing = None
@@ -381,10 +393,10 @@ class ServerLimiter:
 class ConcurrencyLimits:
     """The limiters for all servers of a run.
 
-    `bounds` is a function that returns the bounds for a model's server. `most` limits all servers together. `changed`
-    is set whenever the capacity changes, and `clock` returns the time in seconds. Pauses become short when a server has
-    refused all calls for more than `patience` seconds, so that the remaining calls fail soon. `services` is the number
-    of services being called, which have no limit.
+    `bounds` is a function that returns the bounds for a model's server. `most` limits the calls to all servers
+    together. `changed` is set whenever the capacity changes, and `clock` returns the time in seconds. When a server has
+    refused all calls for more than `patience` seconds, its pauses become short, so that the remaining calls fail soon.
+    `services` is the number of services being called. These calls are not limited.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
@@ -405,7 +417,7 @@ class ConcurrencyLimits:
         return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
-        """Create the limiters for `models`.
+        """Create the limiters for the given models.
 
         Models on the same server share the narrowest of their bounds.
         """
@@ -419,13 +431,13 @@ class ConcurrencyLimits:
 
     @property
     def answering(self) -> int:
-        """The number of calls being processed by models and services."""
+        """The number of calls that models and services are processing."""
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return how many calls could be in flight now.
+        """Return the number of calls that could be in flight now.
 
-        Calls waiting for a retry are added, up to the same number.
+        Calls waiting for a retry are added, up to the number of permits.
         """
         permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
         return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
@@ -435,10 +447,10 @@ class ConcurrencyLimits:
         self.most = 0
 
     def wake(self, changed: ServerLimiter) -> None:
-        """Grant free permits to waiting calls, earliest items first.
+        """Grant free permits to waiting calls, starting with the earliest items.
 
-        `changed` is the limiter that may have a free permit. Other servers are considered only if there is a limit for
-        all of them together.
+        `changed` is the limiter that may have a free permit. Other servers are only considered if all servers share a
+        limit.
         """
         if self.most == inf:
             changed.wake()
@@ -454,7 +466,7 @@ class ConcurrencyLimits:
 
 @dataclass(slots=True)
 class _Round:
-    """A round of replies, which ends after as many replies as there are permits."""
+    """A round of replies. It ends after as many replies as there are permits."""
 
     began: float = 0.0
     limit: float = 0.0
@@ -463,7 +475,11 @@ class _Round:
 
 @dataclass(slots=True)
 class _Reference:
-    """An earlier round to compare with: its replies per second, or 0 if there was none, and its limit."""
+    """An earlier round to compare with.
+
+    `rate` is its number of replies per second, or 0 if there was no earlier round. `limit` is the limit during that
+    round.
+    """
 
     rate: float = 0.0
     limit: float = 0.0

@@ -1,4 +1,4 @@
-"""The hook for agent tools."""
+"""The hook that provides tools for agents."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_tool_sources() -> Sequence[ToolSource]:
-    """Return tool sources for agents. They are opened only if they apply to a model in the run."""
+    """Return tool sources for agents. Sources are only opened if they apply to a model in the run."""

@@ -1,6 +1,6 @@
-"""Labels that describe the run in a journal: its models, settings and files.
+"""Labels that describe a journal's run: its models, settings and files.
 
-Labels are only displayed. They never start anything.
+Labels are only displayed. Nothing is ever started because of a label.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _OF_A_LABEL: Final = (
 _OF_A_LINE: Final = (*_OF_A_LABEL, "endpoint_base_url", "request_timeout", "agent_timeout")
 _SIMPLE: Final = frozenset({"id", "interface", "model_name", "endpoint_base_url"})
 _LONGEST: Final = 2000
-"""The maximum length of an argument in a printed command. Longer ones are left out."""
+"""The maximum length of an argument in a displayed command."""
 _MOST_QUESTIONS: Final = 20
 
 
 class ModelLabel(ModelConfig):
     """A model named in a journal.
 
-    Use it to look up stored replies. Its adapter, URL, tools and files are never used. `conversations` lists the
-    answers (question and replicate) that the model gave as an agent.
+    It is used to look up stored replies, never to make calls. Its adapter, URL, tools and files are not used.
+    `conversations` lists the question and replicate of each answer that the model gave as an agent.
     """
 
     conversations: set[tuple[str, int]] = Field(default_factory=set, exclude=True, repr=False)
@@ -42,10 +42,10 @@ class ModelLabel(ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class JournalLabels:
-    """The labels of the last run in a journal. They are not trusted, because the journal may come from a stranger.
+    """The labels of a journal's last run.
 
-    `questions` is None if the run included all questions in its benchmark. `model_entries` contains the models of each
-    setting that holds models.
+    They are not trusted, because the journal may come from someone else. `questions` is None if the run included all of
+    the benchmark's questions. `model_entries` contains the models for each setting that holds models.
     """
 
     benchmark: str | None = None
@@ -59,7 +59,7 @@ class JournalLabels:
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
         """Read the labels from a stored command, ignoring values of the wrong type.
 
-        Only the names of the benchmark and output files are kept, not their folders.
+        Only the names of the benchmark and output files are kept, without their folders.
         """
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
@@ -75,7 +75,7 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Split the settings into those that any file may set and the names of all others."""
+        """Return the settings that any file may set, and the names of all other settings."""
         from karenina_core.config import all_settings
 
         owned = all_settings()
@@ -88,11 +88,11 @@ class JournalLabels:
 
     @property
     def judges(self) -> Sequence[Mapping[str, Any]]:
-        """The judges."""
+        """The entries of the judges."""
         return self.model_entries.get("parsing_models", ())
 
     def models(self) -> dict[str, list[ModelLabel] | ModelLabel | None]:
-        """Return the value of each setting that holds models, without URLs, keys or files.
+        """Return the models for each setting that holds models, without URLs, keys or files.
 
         Raises `ConfigError` if a model cannot be read.
         """
@@ -108,8 +108,9 @@ class JournalLabels:
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
     """Return the `karenina run` command for a journal, on one line, for display.
 
-    If the name of the benchmark is unknown, the command says BENCHMARK. Long selections and other parts that cannot be
-    shown are listed on a second line of at most 500 characters. Arguments longer than `_LONGEST` are shown as "...".
+    If the benchmark's name is unknown, BENCHMARK is used instead. Long selections and everything else that does not fit
+    into the command are listed on a second line of at most 500 characters. Arguments longer than `_LONGEST` are shown
+    as "...".
     """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
@@ -143,7 +144,7 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return a model as an argument for `-a`, in short form if possible and as JSON otherwise."""
+    """Return the model as an argument for `-a`: in the short form if possible, otherwise as JSON."""
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:
@@ -154,7 +155,7 @@ def _spec(entry: Mapping[str, Any]) -> str:
 def _label(entry: Mapping[str, Any]) -> ModelLabel:
     """Build the label for a model in a journal, without its URL, keys or files.
 
-    Of MCP servers, only the names are kept. Raises `ConfigError` if the entry is not a valid model.
+    Only the names of its MCP servers are kept. Raises `ConfigError` if the entry is not a valid model.
     """
     values = {name: entry[name] for name in _OF_A_LABEL if name in entry}
     servers = entry.get("mcp_urls_dict")
@@ -169,12 +170,15 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    """Return the tables in a list, dropping other entries, or a table alone. Any other value has no entries."""
+    """Return the tables in `value`, which may be a list or a single table.
+
+    Anything else in the list is ignored, and any other value yields an empty list.
+    """
     return [entry for entry in models_in(value) if isinstance(entry, dict)]
 
 
 def _string_entries(value: Any) -> dict[str, str]:
-    """Return the string values of a table, or an empty dict if `value` is not a table."""
+    """Return the string values of a table. Returns an empty dict if `value` is not a table."""
     columns = value if isinstance(value, dict) else {}
     return {str(name): column for name, column in columns.items() if isinstance(column, str)}
 
@@ -187,10 +191,9 @@ def _name(path: Any) -> str | None:
 
 
 def plain_name(name: str | None) -> str:
-    """Return a file name in a form that no command will mistake for an option."""
+    """Return a file name in a form that no command mistakes for an option."""
     return f"./{name}" if name is not None and name.startswith("-") else name or ""
 
 
 def _on_one_line(text: str) -> str:
-    """Return `text` with line breaks and control characters replaced by spaces."""
     return "".join(ch if ch.isprintable() else " " for ch in text)

@@ -1,8 +1,8 @@
 """The ports and tools that a run opens for its models.
 
-Judges are called at temperature 0 unless the user sets a temperature or the server refuses it. An agent's run is a
-single call, or one call per turn if its adapter supports that. Tool sources are opened once per workspace and shared by
-the agents that use them.
+Judges are called at temperature 0 unless the user sets a temperature or the server rejects this one. An agent's run is
+made as a single call, or as one call per turn if its adapter supports that. Tool sources are opened once per workspace
+and shared by the agents that use them.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ logger = logging.getLogger("karenina")
 class OpenedPort:
     """An adapter's port, opened for one model.
 
-    `port` is None if the run makes no calls. `open_warm` opens the port again without a temperature; it is only set if
-    temperature 0 was our choice, not the user's. `start_tools` adds the tools of the model's servers to an agent's
-    options, and is None if the run starts no tools.
+    `port` is None if the run makes no calls. `open_warm` reopens the port without a temperature. It is only set if
+    temperature 0 is the default rather than the user's choice. `start_tools` adds the tools of the model's MCP servers
+    to an agent's options. It is None if the run starts no tools.
     """
 
     endpoint: Endpoint
@@ -69,15 +69,15 @@ class OpenedPort:
 
     @property
     def where(self) -> str:
-        """The model's name as shown in messages."""
+        """The model's name for use in messages."""
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
         """Send a request and return the reply.
 
-        If the server refuses temperature 0, the port is reopened without a temperature and stays that way. Requests
-        blocked by the provider's content filter get an empty reply, except for whole agents. Raises `PortError` if the
-        call fails or the reply is unusable.
+        If the server rejects temperature 0, the port is reopened without a temperature and stays that way. A request
+        that the provider's content filter blocks gets an empty reply, unless it is for a whole agent run. Raises
+        `PortError` if the call fails or the reply is unusable.
         """
         port = self.port
         if port is None:
@@ -102,9 +102,9 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model with temperature 0.
+    """Return a judge's model with its temperature set to 0.
 
-    Models with their own temperature are returned unchanged, as are those whose adapter replays recordings or does not
+    The model is returned unchanged if it has a temperature of its own, or if its adapter replays recordings or does not
     use a temperature.
     """
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
@@ -120,7 +120,7 @@ def _refuses_temperature(error: PortError) -> bool:
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
     """Run an agent to completion, and return its reply.
 
-    Raises `PortError` if the agent fails. The conversation so far is available as `partial`.
+    Raises `PortError` if the agent fails. The error's `partial` contains the conversation so far.
     """
     info = request.info
     asked = _describe(options)
@@ -136,7 +136,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
 
     def send() -> Awaitable[AgentReply]:
-        """Run the agent, turn by turn if the call is composite."""
+        """Run the agent, one turn at a time if the call is composite."""
         if composite:
             return _run_turns(opened, request, options, calls, call.notes)
         return _run_whole(opened, request, options)
@@ -158,9 +158,9 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent with a separate call for each turn, adding their notes to `notes`.
+    """Run an agent with a separate call for each turn, and add the notes of these calls to `notes`.
 
-    If the agent's tools do not start, starting them is retried like a failed call.
+    If the agent's tools fail to start, starting them is retried like a failed call.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -169,7 +169,7 @@ async def _run_turns(
         endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
 
         async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-            """Make one turn as a separate call. It includes the conversation so far."""
+            """Make one turn as a separate call that includes the conversation so far."""
             call = Call(endpoint, [*request.messages, *trace], info, asked)
             return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
 
@@ -190,7 +190,7 @@ async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions
 
 
 def _describe(options: AgentOptions) -> dict[str, Any]:
-    """Return the agent options that determine its replies, as JSON-compatible data."""
+    """Return the options that determine an agent's replies, as JSON-compatible data."""
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
@@ -199,7 +199,7 @@ def _describe(options: AgentOptions) -> dict[str, Any]:
 
 
 def _clean_trace(reply: AgentReply) -> AgentReply:
-    """Replace lone surrogates in the reply's trace, and fix invalid usage."""
+    """Replace lone surrogates in an agent's trace, and correct invalid usage."""
     trace = tuple(Message.from_dict(replace_surrogates_in(message.to_dict())) for message in reply.trace)
     return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))
 
@@ -208,9 +208,9 @@ def _clean_trace(reply: AgentReply) -> AgentReply:
 class ToolSessions:
     """The open tool sources of a run.
 
-    There is one session for each combination of source, workspace and `mcp_` fields; models with the same fields share
-    it. A session lasts as long as items are using its workspace or, without a workspace, as long as the run or, for
-    the several runs of an agent in a conversation, as long as `AgentOptions.session` is used.
+    There is one session for each combination of source, workspace and `mcp_` fields. Models with the same `mcp_` fields
+    share it. With a workspace, a session lasts as long as items are using the workspace. Otherwise it lasts as long as
+    the run or, if an agent is run several times in a conversation, as long as `AgentOptions.session` is in use.
     """
 
     plugins: Plugins
@@ -219,20 +219,24 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, workspace: Path | None, session: Path | None = None) -> tuple[Tool, ...]:
-        """Return the tools configured for the model, opened in the given workspace or, without one, for a session.
+        """Return the tools configured for the model.
 
-        Raises `PortError` if a source cannot be opened; the next call then tries again.
+        They are opened in `workspace` or, without a workspace, for `session`. Raises `PortError` if a source cannot be
+        opened. The next call then tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         opened = [await self._session(source, model, workspace, session) for source in sources]
         return tuple(tool for tools in opened for tool in tools)
 
     def enter(self, workspace: Path) -> None:
-        """Note that an item uses the workspace. Call `leave` when it has finished."""
+        """Register an item as using the workspace. Call `leave` when the item has finished."""
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Note that an item has finished with the workspace, and close its sources after the last one."""
+        """Unregister an item that has finished with the workspace.
+
+        When no more items use the workspace, its sources are closed.
+        """
         left = self._users.get(workspace, 0) - 1
         if left > 0:
             self._users[workspace] = left
@@ -241,7 +245,7 @@ class ToolSessions:
         await self._close([key for key in self._open if key[2] == workspace])
 
     async def aclose(self) -> None:
-        """Close all sources. If a source fails to close, log a warning and close the others."""
+        """Close all sources. If a source fails to close, log a warning and carry on with the others."""
         self._users.clear()
         await self._close(list(self._open))
         if self._closing:  # workspaces whose item was cancelled while it waited for them to close
@@ -250,9 +254,9 @@ class ToolSessions:
     async def _session(
         self, source: ToolSource, model: ModelConfig, workspace: Path | None, session_of: Path | None
     ) -> Sequence[Tool]:
-        """Return the tools of a source, opening it if necessary.
+        """Return the tools of a source, opening the source if necessary.
 
-        Raises `PortError` if this fails. The next call then tries again.
+        Raises `PortError` if it cannot be opened. The next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
         key = (source.name, stated, workspace or session_of)
@@ -267,7 +271,7 @@ class ToolSessions:
             raise
 
     async def _close(self, keys: Sequence[_Key]) -> None:
-        """Close the sessions with these keys, and wait until they are closed."""
+        """Close the sessions with the given keys, and wait until they are closed."""
         ending = {self._open.pop(key).end() for key in keys}
         if not ending:
             return
@@ -277,9 +281,9 @@ class ToolSessions:
 
 
 class _Session:
-    """An open source, held by its own task.
+    """An open source, held open by a task of its own.
 
-    The source has to be exited in the task that entered it.
+    The same task has to enter and exit the source.
     """
 
     def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
@@ -288,7 +292,10 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Start closing the source, and return the task to wait for. A source that is still opening is cancelled."""
+        """Start closing the source, and return the task to wait for.
+
+        If the source is still being opened, this is cancelled.
+        """
         self._over.set()
         if not self.tools.done():
             self._task.cancel()
@@ -309,7 +316,7 @@ class _Session:
             self._fail(source, error)
 
     def _fail(self, source: ToolSource, error: Exception) -> None:
-        """Set an error as the result of `tools`, or log a warning if the source is already open."""
+        """Set an error on `tools`. If the source is already open, log a warning instead."""
         if self.tools.done():
             logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
             return
@@ -327,9 +334,9 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message for each reason why a model cannot use its tools, without opening any.
+    """Yield a message for each reason why a model cannot use its tools, without opening any of them.
 
-    Adapters that replay recordings or start the tools themselves have no such problems.
+    Adapters that replay recordings or start tools themselves have no such problems.
     """
     if spec.recorded or spec.starts_tools:
         return
@@ -357,7 +364,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
 
 
 def _missing(plugins: Plugins) -> str:
-    """Return an error message for MCP servers without a plugin that can start them."""
+    """Return an error message for a model with MCP servers when no plugin can start them."""
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))

@@ -1,10 +1,10 @@
-"""Overload detection: telling overload apart from a server that fails at random.
+"""Telling overload apart from a server that fails at random.
 
 If a server refuses a tenth of all calls at random, a limiter that treats every refusal as overload ends up making one
-call at a time. What tells the two apart is the share of refused calls: it drops with fewer calls in flight if the
-server is overloaded, and stays the same otherwise. So after each reduction, we measure the share at the lower level. If
-it has not dropped, refusals no longer reduce the limit. This finding expires after some calls, and the next refusal
-starts another measurement.
+call at a time. The share of refused calls tells the two apart: with fewer calls in flight, it drops if the server is
+overloaded and stays the same otherwise. So after each reduction, we measure the share at the lower level. If it has not
+dropped, refusals no longer reduce the limit. This finding expires after a number of calls, and the next refusal starts
+another measurement.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Final
 _ENOUGH: Final = 16
 """The minimum number of calls at the lower level for an estimate."""
 _MEMORY: Final = 64.0
-"""The maximum number of past calls that a share covers."""
+"""The maximum number of past calls that are used to compute a share."""
 _LARGEST: Final = 0.5
-"""A share above this is overload, at any level."""
+"""A share larger than this means overload, at any level."""
 _FIRST: Final = 3
-"""If the first calls after a reduction are all refused, this many are enough to reduce again."""
+"""If the first calls after a reduction are all refused, this number of refusals leads to another reduction."""
 _STREAK, _AMONG = 8, 10
-"""This many refusals among this many consecutive calls are overload."""
+"""`_STREAK` refusals among `_AMONG` consecutive calls mean overload."""
 _CHANCE: Final = 3.0
-"""How many standard errors two shares may differ by chance."""
+"""The number of standard errors by which two shares may differ by chance."""
 _VALID: Final = 32.0
-"""How many calls a finding remains valid, for each call that was measured."""
+"""The number of calls for which a finding remains valid, per measured call."""
 
 
 class RefusalCause(Enum):
@@ -41,35 +41,35 @@ class RefusalCause(Enum):
 
 @dataclass(slots=True)
 class _Share:
-    """The recent calls at one concurrency level, and how many of them were refused."""
+    """The number of recent calls at one concurrency level, and the number of them that were refused."""
 
     calls: float = 0.0
     refused: float = 0.0
 
     def add_call(self) -> None:
-        """Count a call. Older calls and refusals lose weight after `_MEMORY` calls."""
+        """Count a call. After `_MEMORY` calls, older calls and refusals lose weight."""
         self.calls += 1
         if self.calls > _MEMORY:
             self.calls *= 0.75
             self.refused *= 0.75
 
     def add_refusal(self) -> None:
-        """Count a refusal. The call itself must have been counted before."""
+        """Count the refusal of a call that has already been counted."""
         self.refused += 1
         self.calls = max(self.calls, self.refused)
 
     def exceeds(self, other: _Share) -> bool:
-        """Return whether this share is significantly larger than `other`. Neither may be empty."""
+        """Return whether this share is significantly larger than `other`. Neither share may be empty."""
         pooled = (self.refused + other.refused) / (self.calls + other.calls)
         error = sqrt(pooled * (1 - pooled) * (1 / self.calls + 1 / other.calls))
         return self.refused / self.calls > other.refused / other.calls + _CHANCE * error
 
 
 class OverloadDetector:
-    """Compares the share of refused calls at two levels of concurrency.
+    """Compares the shares of refused calls at two levels of concurrency.
 
     Call `add_call` for each call that starts, and `judge` for each refusal of a call that started after the last
-    reduction. The limiter lowers its limit if the answer is `OVERLOAD`.
+    reduction. If `judge` returns `OVERLOAD`, the limiter lowers its limit.
     """
 
     __slots__ = ("_above", "_below", "_calls", "_certain", "_expires", "_last", "_level", "_reduced_at", "_refused")
@@ -87,7 +87,7 @@ class OverloadDetector:
 
     @property
     def measuring(self) -> bool:
-        """Whether there are refusals at the lower level, but not enough calls yet for an estimate."""
+        """Whether there are refusals at the lower level, but too few calls for an estimate."""
         return self._level > 0 and self._below.refused > 0 and self._below.calls < _ENOUGH
 
     def add_call(self, level: int) -> None:
@@ -98,7 +98,7 @@ class OverloadDetector:
     def judge(self, number: int, level: int) -> RefusalCause:
         """Count a refusal, and return its likely cause.
 
-        `number` is the number of the refused call, and `level` is how many calls were in flight.
+        `number` is the number of the refused call, and `level` is the number of calls in flight.
         """
         self._refused += 1
         self._last.append(number)
@@ -109,7 +109,7 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
-        """Return whether so many recent calls were refused that it must be overload.
+        """Return whether so many recent calls were refused that the server must be overloaded.
 
         `number` is the number of the call that was just refused.
         """
@@ -118,9 +118,9 @@ class OverloadDetector:
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
     def _classify_below(self, level: int) -> RefusalCause:
-        """Find the cause of a refusal below the level of the last reduction.
+        """Return the cause of a refusal below the level of the last reduction.
 
-        Overload starts the measurement again. A constant share is recorded as a finding.
+        An overload starts the measurement again. A constant share of refusals is recorded as a finding.
         """
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
@@ -129,9 +129,9 @@ class OverloadDetector:
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
     def _classify_above(self, level: int) -> RefusalCause:
-        """Find the cause of a refusal at or above the level of the last reduction.
+        """Return the cause of a refusal at or above the level of the last reduction.
 
-        This is assumed to be overload unless there is a valid measurement.
+        Without a valid measurement, the cause is assumed to be overload.
         """
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
@@ -142,7 +142,10 @@ class OverloadDetector:
         return self._constant() if self._level else RefusalCause.CONSTANT
 
     def _constant(self) -> RefusalCause:
-        """Record that the share of refusals is constant, and return `CONSTANT`. The finding expires."""
+        """Record that the share of refusals is constant, and return `CONSTANT`.
+
+        The finding expires after a number of calls.
+        """
         self._level = 0
         self._expires = self._calls + _VALID * self._below.calls
         self._above = _Share()
@@ -151,8 +154,8 @@ class OverloadDetector:
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
         """Record an overload at `level`, and return `OVERLOAD`.
 
-        This starts a new measurement below `level`. Pass `keep` to keep what has been measured there so far, and
-        `certain` if there can be no other cause.
+        This starts a new measurement below `level`. Set `keep` to keep the calls already counted there, and `certain`
+        if the refusal can have no other cause.
         """
         self._level = level
         self._certain = certain

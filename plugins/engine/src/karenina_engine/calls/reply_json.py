@@ -1,4 +1,4 @@
-"""Replies and call errors in the JSON form used by the journal."""
+"""Converting replies and call errors to and from the JSON form used by the journal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRUNCATED: Final = ("length", "content_filter")
 def is_reusable(reply: Reply) -> bool:
     """Return whether a stored reply can be used for an identical call.
 
-    Replies that were cut short, filtered, empty or without complete JSON cannot.
+    Replies that were cut short, were filtered, are empty or contain no complete JSON cannot be used.
     """
     if reply.finish_reason in _TRUNCATED:
         return False
@@ -41,7 +41,7 @@ def is_reusable(reply: Reply) -> bool:
 def is_empty(reply: Reply) -> bool:
     """Return whether a model's reply ended normally but has no content.
 
-    Only older versions stored such replies. Parser replies are never treated as empty.
+    Only older versions stored such replies. A parser's reply is never treated as empty.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False
@@ -53,20 +53,21 @@ def is_empty(reply: Reply) -> bool:
 
 
 def dump_reply(reply: Reply) -> str:
-    """Return the reply as a JSON string that `load_reply` can read."""
+    """Return the reply as a JSON string for `load_reply`."""
     return dump_json(_WRITERS[type(reply)](reply))
 
 
 def load_reply(port: str, text: str) -> Reply:
-    """Load a reply from a string written by `dump_reply`. `port` is the kind of port it came from.
+    """Load a reply from a string written by `dump_reply`.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or similar if the string is invalid.
+    `port` is the kind of port that the reply came from. Raises `KeyError`, `TypeError`, `ValueError` or a similar error
+    if the string is invalid.
     """
     return _READERS[port](json.loads(text))
 
 
 def dump_error(error: PortError) -> str:
-    """Serialize the error of a call for `load_error`.
+    """Return a call's error as a JSON string for `load_error`.
 
     `attempts` becomes part of the message, and `retry_after` is dropped.
     """
@@ -83,7 +84,7 @@ def dump_error(error: PortError) -> str:
 def load_error(text: str) -> PortError:
     """Load an error from a string written by `dump_error`.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or similar if the string is invalid.
+    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if the string is invalid.
     """
     values = json.loads(text)
     partial = values.get("partial")
@@ -97,7 +98,7 @@ def load_error(text: str) -> PortError:
 
 
 def copy_error(error: PortError) -> PortError:
-    """Copy an error so that it can be raised for another caller with its own traceback."""
+    """Copy an error so that it can be raised for another caller, with a traceback of its own."""
     return PortError(
         str(error),
         category=error.category,
@@ -109,9 +110,10 @@ def copy_error(error: PortError) -> PortError:
 
 
 def dump_json(value: Any) -> str:
-    """Serialize `value` as JSON. Lone surrogates are escaped, so the string can be written to any file.
+    """Serialize `value` as JSON.
 
-    Raises `TypeError` if `value` cannot be represented in JSON.
+    Lone surrogates are escaped, so the string can be written to any file. Raises `TypeError` if `value` cannot be
+    represented in JSON.
     """
     return dump_json_bytes(value).decode()
 
@@ -119,7 +121,7 @@ def dump_json(value: Any) -> str:
 def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
     """Serialize `value` as UTF-8-encoded JSON. Keys are not sorted.
 
-    `fallback` converts values that JSON does not support. Without it, they raise `TypeError`.
+    `fallback` converts values that JSON does not support. Without it, such values raise `TypeError`.
     """
     try:
         return to_json(value, fallback=fallback)
@@ -128,13 +130,13 @@ def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) ->
 
 
 def _dump_usage(usage: Usage) -> list[int]:
-    """Return a usage as a list of counts, for `_load_usage`."""
+    """Return `usage` as a list of counts for `_load_usage`."""
     counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
     return [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts
 
 
 def _dump_common(reply: Reply) -> dict[str, Any]:
-    """Return the fields that all replies have in common. Apart from the usage, default values are left out."""
+    """Return the fields that all kinds of replies have in common. Except for `usage`, default values are omitted."""
     values: dict[str, Any] = {"usage": _dump_usage(reply.usage)}
     if reply.finish_reason != "stop":
         values["finish_reason"] = reply.finish_reason
@@ -146,7 +148,6 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 
 
 def _load_usage(counts: Any) -> Usage:
-    """Load a usage from a list of counts. Raises `ValueError` if the list is invalid."""
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
         raise ValueError(f"the token usage must be a list of counts, not {counts!r}")
     return Usage(*counts)
@@ -163,19 +164,16 @@ def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_text(value: object) -> str:
-    """Return `value`, or raise `TypeError` if it is not a string."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r}")
     return value
 
 
 def _check_optional_text(value: object) -> str | None:
-    """Return `value`, or raise `TypeError` if it is neither a string nor None."""
     return None if value is None else _check_text(value)
 
 
 def _load_message(values: Mapping[str, Any]) -> Message:
-    """Load a message from a table. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     message = Message.from_dict(values)
     for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)
@@ -187,7 +185,7 @@ def _load_message(values: Mapping[str, Any]) -> Message:
 
 
 def _dump_llm(reply: LLMReply) -> dict[str, Any]:
-    """Return a text reply as JSON-compatible data. Empty fields are left out."""
+    """Return a text reply as JSON-compatible data. Empty fields are omitted."""
     values = {"text": reply.text, **_dump_common(reply)}
     if reply.reasoning is not None:
         values["reasoning"] = reply.reasoning
@@ -197,14 +195,13 @@ def _dump_llm(reply: LLMReply) -> dict[str, Any]:
 
 
 def _load_llm(values: Mapping[str, Any]) -> LLMReply:
-    """Load a text reply. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     reasoning = _check_optional_text(values.get("reasoning"))
     notes = tuple(map(_check_text, values.get("notes", ())))
     return LLMReply(_check_text(values["text"]), reasoning=reasoning, notes=notes, **_load_common(values))
 
 
 def _dump_parser(reply: ParserReply) -> dict[str, Any]:
-    """Return a parser's reply as JSON-compatible data. The field for its mode is called `way`."""
+    """Return a parser's reply as JSON-compatible data. Its mode is stored as `way`."""
     values = {"text": reply.text, "way": reply.mode, **_dump_common(reply)}
     if reply.option_logprobs is not None:
         values["option_logprobs"] = dict(reply.option_logprobs)
@@ -212,7 +209,6 @@ def _dump_parser(reply: ParserReply) -> dict[str, Any]:
 
 
 def _load_parser(values: Mapping[str, Any]) -> ParserReply:
-    """Load a parser reply. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     logprobs = values.get("option_logprobs")
     if logprobs is not None:
         logprobs = {_check_text(option): float(logprob) for option, logprob in logprobs.items()}
@@ -220,7 +216,6 @@ def _load_parser(values: Mapping[str, Any]) -> ParserReply:
 
 
 def _dump_agent(reply: AgentReply) -> dict[str, Any]:
-    """Return an agent's reply as JSON-compatible data."""
     values = {"trace": [message.to_dict() for message in reply.trace], **_dump_common(reply)}
     if reply.limit_reached:
         values["limit_reached"] = True
@@ -228,13 +223,12 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
-    """Load an agent reply. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     trace = tuple(_load_message(message) for message in values["trace"])
     return AgentReply(trace, limit_reached=bool(values.get("limit_reached", False)), **_load_common(values))
 
 
 def _dump_turn(reply: Turn) -> dict[str, Any]:
-    """Return an agent's turn as JSON-compatible data. Empty fields are left out."""
+    """Return an agent's turn as JSON-compatible data. Empty fields are omitted."""
     values = {"message": reply.message.to_dict(), **_dump_common(reply)}
     if reply.unfinished:
         values["unfinished"] = True
@@ -244,7 +238,6 @@ def _dump_turn(reply: Turn) -> dict[str, Any]:
 
 
 def _load_turn(values: Mapping[str, Any]) -> Turn:
-    """Load an agent's turn. Raises `KeyError`, `TypeError` or `ValueError` if it is invalid."""
     return Turn(
         _load_message(values["message"]),
         unfinished=bool(values.get("unfinished", False)),

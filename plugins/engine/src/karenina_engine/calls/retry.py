@@ -31,11 +31,11 @@ _RATE_LIMIT_CURE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often calls are retried, by category of error, and how long to wait in between.
+    """The number of retries for each category of error, and the delays between them.
 
     The delay before the n-th retry is a random number of seconds between half and all of `base * 2**n`, but at most
-    `cap`. It is never shorter than the server asks for in a Retry-After header. A call fails if its delays would add up
-    to more than `patience`, or if its server has refused all calls for that long.
+    `cap`. It is never shorter than the delay that the server asks for in a Retry-After header. A call fails if its
+    delays would add up to more than `patience` seconds, or if its server has refused all calls for that long.
     """
 
     max_retries: Mapping[ErrorCategory, int] = field(default_factory=lambda: DEFAULT_MAX_RETRIES)
@@ -44,10 +44,10 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Pick the delay before the next retry, or return None if the call should not be retried.
+        """Return a random delay before the next retry, or None if the call should not be retried.
 
-        Calls are not retried if the error is permanent, if there are no retries left, or if `patience` would be
-        exceeded.
+        A call is not retried if the error is permanent, if it has no retries left, or if the delay would exceed
+        `patience`.
         """
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
@@ -58,10 +58,10 @@ class RetryPolicy:
         return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
-        """Return the delay before the next retry, and count it in `notes`. This does not wait.
+        """Return the delay before the next retry, and count the retry in `notes`. This does not wait.
 
-        If the call should not be retried, raises `error` and explains why in its `attempts`. `refusing` is how long the
-        server has refused all calls, in seconds.
+        `refusing` is the number of seconds for which the server has refused all calls. If the call should not be
+        retried, raises `error`, with an explanation in its `attempts`.
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
         if delay is None:
@@ -72,7 +72,7 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Explain why a call is not retried again, as the end of an error message.
+        """Explain why a call is not retried again. The text goes at the end of an error message.
 
         Returns an empty string if there is nothing to add.
         """
@@ -92,9 +92,9 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """Call a function, retrying it as the policy allows, and return its result.
+        """Call a function and return its result, with retries as the policy allows.
 
-        Retries are counted in `notes`. Raises the `PortError` from the last attempt if every attempt fails.
+        Retries are counted in `notes`. If every attempt fails, raises the last attempt's `PortError`.
         """
         while True:
             try:

@@ -1,1 +1,1 @@
-"""Checks before a run, so that problems are found before the first call."""
+"""Checks that find a run's problems before the first call is made."""

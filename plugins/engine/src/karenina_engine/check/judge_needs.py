@@ -1,4 +1,4 @@
-"""Checks that a run has the judges that its stages call."""
+"""Checks that a run has the judges that its stages need."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class JudgeNeeds:
-    """The stages that need a judge, with the number of questions they need it for.
+    """The stages that need a judge, and the number of questions for which they need one.
 
-    Questions are only examined if a judge or one of its ports is missing, because this takes a while.
+    Examining the questions takes a while, so it is only done if a judge or one of its ports is missing.
     """
 
     def __init__(self, plugins: Plugins, config: VerificationConfig, trust: Trust) -> None:
@@ -69,10 +69,10 @@ class JudgeNeeds:
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a message for each port that a stage calls but the model does not have.
+    """Return a message for each port in `ports` that the model does not have.
 
-    `role` is how messages refer to the model (such as "judge"), and `stage` is the name of the stage. Raises
-    `PluginError` if the model's adapter does not exist.
+    `stage` is the name of the stage that calls the ports. `role` is the model's role in messages, such as "judge".
+    Raises `PluginError` if the model's adapter does not exist.
     """
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
@@ -87,7 +87,7 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
 
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
-    """Return a hint that lists the installed adapters with this port."""
+    """Return a hint that lists the installed adapters with the given port."""
     able = sorted(
         adapter.spec.interface
         for adapter in registered_adapters(plugins)

@@ -1,6 +1,7 @@
 """Plans for the questions of a run.
 
-Most questions share a plan, so a run computes only a few. Plans can be shown as text or, in notebooks, as a table.
+Most questions share a plan, so only a few plans have to be computed. Plans can be shown as text or, in notebooks, as a
+table.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionCheck
 
 _MAX_SELECTION_KEYS = 1024
-"""The maximum number of cached selection keys. Reasons may contain question ids, so there could be many."""
+"""The maximum number of cached selection keys. Keys may contain question ids, so there could be a great many."""
 PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What is known about the questions of a run before it starts.
+    """Facts about a run's questions, collected before the run starts.
 
-    `stages` contains the stages that check questions, by name, with the indexes of their questions. `with_traits` is
-    the number of questions with rubric traits.
+    `stages` maps the names of the stages that check questions to the stage and the indexes of its questions.
+    `with_traits` is the number of questions with rubric traits.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
@@ -52,7 +53,7 @@ class Survey:
 
 
 class QuestionPipelines(Sequence[Pipeline]):
-    """The pipelines for the questions of a run, in order. Each distinct pipeline is stored only once."""
+    """The pipelines for a run's questions, in order. Each distinct pipeline is stored only once."""
 
     def __init__(self) -> None:
         self._numbers: dict[Pipeline, int] = {}
@@ -69,11 +70,11 @@ class QuestionPipelines(Sequence[Pipeline]):
 
     @property
     def plans(self) -> Sequence[Plan]:
-        """The distinct plans among the pipelines."""
+        """The plans of the distinct pipelines."""
         return [pipeline.plan for pipeline in self._distinct]
 
     def without_observers(self) -> QuestionPipelines:
-        """Return the same pipelines without their observers."""
+        """Return a copy in which the pipelines have no observers."""
         quiet = QuestionPipelines()
         quiet._distinct = [Pipeline(pipeline.plan, NO_OBSERVERS, pipeline.item_timeout) for pipeline in self._distinct]
         quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
@@ -89,14 +90,14 @@ class QuestionPipelines(Sequence[Pipeline]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Pipeline]: ...
     def __getitem__(self, place: int | slice) -> Pipeline | Sequence[Pipeline]:
-        """Return one pipeline, or a list of pipelines for a slice."""
+        """Return one pipeline or, for a slice, a list of pipelines."""
         if isinstance(place, slice):
             return [self._distinct[number] for number in self._by_question[place]]
         return self._distinct[self._by_question[place]]
 
 
 class Planner:
-    """Computes the plan of each question for one configuration, and caches the plans."""
+    """Computes and caches the plan of each question for one configuration."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         show_plans_in_notebooks()
@@ -123,9 +124,9 @@ class Planner:
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`. Questions with the same stages share one.
+        """Return the pipeline of `question`. Questions with the same stages share one pipeline.
 
-        Raises `PlanError` if there is no valid plan.
+        Raises `PlanError` if no valid plan exists.
         """
         key = self._selection_key(question)
         pipeline = self._by_selection_key.get(key) if key is not None else None
@@ -136,7 +137,7 @@ class Planner:
         return pipeline
 
     def pipelines(self, questions: Iterable[Question]) -> QuestionPipelines:
-        """Return the pipelines of the questions. Raises `PlanError` if any of them has no valid plan."""
+        """Return the pipelines of `questions`. Raises `PlanError` if any question has no valid plan."""
         pipelines = QuestionPipelines()
         for question in questions:
             pipelines.append(self.pipeline(question))
@@ -150,11 +151,11 @@ class Planner:
         judging: JudgeNeeds,
         question_check: QuestionCheck | None = None,
     ) -> Survey:
-        """Plan every question, and return the facts needed by the checks before a run.
+        """Plan every question, and collect the facts that the checks before a run need.
 
-        Each question is read once, checked by `question_check`, added to `judging`, and not kept. Raises the error of
-        `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` if values of `fields` are
-        invalid.
+        Each question is read once, checked by `question_check` and added to `judging`. It is not kept in memory. Raises
+        the error of `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` if values of
+        `fields` are invalid.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
@@ -187,7 +188,7 @@ class Planner:
         return Survey(by_stage, with_traits, pipelines)
 
     def _selection_key(self, question: Question) -> Hashable:
-        """Return a cache key for the stages that a question selects, or None if a stage raises an error."""
+        """Return a cache key for the stages that apply to a question. Returns None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (
@@ -199,9 +200,9 @@ class Planner:
             return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
-        """Plan `question`, and return its pipeline. Questions with equal plans share one.
+        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline.
 
-        Raises `PlanError` with all problems found, including stages that are blocked but requested by a setting.
+        Raises `PlanError` with all problems found. It is also a problem if a setting asks for a blocked stage.
         """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
@@ -224,12 +225,12 @@ class Planner:
 
 
 def _comparable(answer: bool | Skip) -> bool | str:
-    """Return the result of `Stage.included`, with any `Skip` replaced by its reason so that results can be compared."""
+    """Return the result of `Stage.included` in a form that can be compared: a `Skip` is replaced by its reason."""
     return answer.why if isinstance(answer, Skip) else answer
 
 
 class QuestionSubset(Sequence["Question"]):
-    """A lazy view of the questions at the indexes in `places`."""
+    """A lazy view of the questions at the given indexes (`places`)."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions
@@ -243,18 +244,18 @@ class QuestionSubset(Sequence["Question"]):
     @overload
     def __getitem__(self, place: slice) -> QuestionSubset: ...
     def __getitem__(self, place: int | slice) -> Question | QuestionSubset:
-        """Return one question, or a view of those in a slice."""
+        """Return one question or, for a slice, a view of several questions."""
         if isinstance(place, slice):
             return QuestionSubset(self._questions, self._places[place])
         return self._questions[self._places[place]]
 
     def __iter__(self) -> Iterator[Question]:
-        """Return an iterator that reads the questions one at a time."""
+        """Return an iterator that reads one question at a time."""
         return (self._questions[place] for place in self._places)
 
 
 def plan_rows(plan: Plan) -> Iterator[list[str]]:
-    """Yield a row for each stage, with the columns of `PLAN_HEAD`."""
+    """Yield a row for each stage of the plan, with the columns of `PLAN_HEAD`."""
     for number, stage in enumerate(plan.stages, 1):
         slot = stage.slot.config_name if stage.slot is not None else "-"
         once = " (once per answer)" if stage.stage.scope == "answer" else ""
@@ -262,13 +263,13 @@ def plan_rows(plan: Plan) -> Iterator[list[str]]:
 
 
 def offering_stages(plan: Plan, names: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each of the known values called `names`, in order, with the stages of the plan that offer it."""
+    """Yield each of the names of known values, in order, with the plan's stages that offer it."""
     for name in sorted(set(names)):
         yield name, [stage.name for stage in plan.stages if any(fnmatchcase(name, offer) for offer in stage.offers)]
 
 
 def left_out_lines(plan: Plan) -> Iterator[str]:
-    """Yield a line for each stage left out of the plan, with the reason."""
+    """Yield a line for each stage that was left out of the plan, with the reason."""
     for left in plan.left_out:
         yield f"{left.name}: {left.why}"
 
@@ -279,14 +280,14 @@ def show_plans_in_notebooks() -> None:
 
 
 def plan_html(plan: Plan) -> str:
-    """Return a plan as HTML for a notebook."""
+    """Return a plan as HTML for display in a notebook."""
     rows: list[list[Cell]] = [[*row, make_text(waits)] for *row, waits in plan_rows(plan)]
     left = [make_heading("Left out"), make_text("\n".join(left_out_lines(plan)))] if plan.left_out else []
     return render_html(make_heading(f"Plan of {quantity(len(rows), 'stage')}"), make_table(PLAN_HEAD, rows), *left)
 
 
 def _waits(stage: PlannedStage) -> str:
-    """Return which stages this one waits for, and why, one per line."""
+    """List the stages that this one waits for and the reasons, one stage per line."""
     if stage.reads_everything:
         return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}

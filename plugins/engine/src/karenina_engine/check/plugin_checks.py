@@ -1,7 +1,7 @@
-"""Checks of the installed plugins and of the values that benchmarks set for them.
+"""Checks of the installed plugins and of the values that benchmarks set for plugins.
 
 Required plugins must work, and settings must not request blocked stages. All packages of this project should come from
-one release. Values for plugins in questions, traits and template fields must be valid and have an owner.
+the same release. Values for plugins in questions, traits and template fields must be valid, and a plugin must own them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 Kind = Literal["question_fields", "trait_fields", "template_fields"]
 Models = Mapping[str, type[BaseModel]]
 Given = tuple[Kind, str, Mapping[str, object]]
-"""The plugin values of a question, trait or template field: its kind, its name, and values by full name."""
+"""The plugin values of a question, trait or template field: the kind, the name, and the values by full name."""
 
 
 logger = logging.getLogger("karenina")
@@ -63,7 +63,7 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 def warn_about_plugins(plugins: Plugins) -> None:
     """Log warnings about broken plugins, deprecated hooks and mixed releases.
 
-    Broken plugins are left out of the run.
+    Broken plugins are not used in the run.
     """
     _warn_of_broken(plugins)
     for problem in deprecated_hooks(plugins):
@@ -72,7 +72,7 @@ def warn_about_plugins(plugins: Plugins) -> None:
 
 
 def _warn_of_broken(plugins: Plugins) -> None:
-    """Log a warning for each distribution with broken plugins, and say how to fix it."""
+    """Log a warning for each distribution with broken plugins, with advice on how to fix it."""
     for owner, names, failure in broken_plugins(plugins):
         logger.warning(
             "%s of %s cannot be used and %s left out: %s. Fix or uninstall the distribution, or block its plugins "
@@ -86,7 +86,7 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 
 def _warn_of_mixed_releases(plugins: Plugins) -> None:
-    """Log a warning if packages of this project differ in version from the core."""
+    """Log a warning if the version of any of this project's packages differs from the core's."""
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
@@ -114,7 +114,7 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
 
 
 def deprecated_hooks(plugins: Plugins) -> list[str]:
-    """Return a message for each distribution that implements a deprecated hook, naming the replacement."""
+    """Return a message for each distribution that implements a deprecated hook. The message names the replacement."""
     specs = [getattr(owner.module, name) for owner in plugins.specifications.owners for name in owner.hooks]
     deprecated = [spec for spec in specs if policy_of(spec).deprecated is not None]
     return [
@@ -130,14 +130,14 @@ def deprecated_hooks(plugins: Plugins) -> list[str]:
 
 
 def loaded_distributions(plugins: Plugins) -> dict[str, str]:
-    """Return the versions of the distributions in use, sorted by name."""
+    """Return the versions of the distributions whose plugins are in use, sorted by name."""
     owners = [owner.info for owner in plugins.specifications.owners]
     infos = [*owners, *(info for info in plugins.describe() if info.state == "loaded")]
     return dict(sorted({info.distribution: info.version for info in infos}.items()))
 
 
 def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
-    """Suggest what to do about a required plugin that is not installed."""
+    """Return advice for a required plugin that is not installed."""
     distributions = sorted({info.distribution for info in infos})
     names = {*distributions, *(info.name for info in infos)}
     if get_close_matches(name, names, n=1, cutoff=0.6):
@@ -147,7 +147,7 @@ def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
 
 
 def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
-    """Return the reasons why a required plugin or distribution cannot be used, if any."""
+    """Return the reasons why a required plugin or distribution cannot be used, if there are any."""
     infos = plugins.describe()
     named = [info for info in infos if info.is_named_in([name])]
     if not named:
@@ -167,10 +167,10 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 
 
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
-    """Return the stages blocked by `[plugins]`, with their slots, sorted by name.
+    """Return the stages blocked by `[plugins]` with their slots, sorted by name.
 
-    Broken stages are left out, as are those that share their name with a loaded stage. Plugins blocked by the
-    environment variable `KARENINA_PLUGINS` are never imported, so their stages are not known.
+    Broken stages are omitted, and so are stages that share their name with a loaded stage. Plugins blocked by the
+    environment variable `KARENINA_PLUGINS` are never imported, so their stages are not included either.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -187,9 +187,9 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
-    """Yield a message for each changed setting that belongs to a plugin that is not in use.
+    """Yield a message for each changed setting whose plugin is not in use.
 
-    Settings of loaded stages are not checked, because whether such a stage runs depends on the question.
+    Settings of loaded stages are not checked, because whether a stage runs depends on the question.
     """
     of_stages = {offer.value.settings for offer in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | of_stages
@@ -202,9 +202,9 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 def requested_but_blocked(
     blocked: list[tuple[Stage, Slot | None]], config: VerificationConfig, question: Question
 ) -> Iterator[str]:
-    """Yield a message for each blocked stage that the user's settings would add to the plan.
+    """Yield a message for each blocked stage that the user's settings would otherwise add to the plan.
 
-    Stages are ignored if the evaluation mode does not use their slot, or if `slots` lists the stages for it.
+    A stage is ignored if the evaluation mode does not use its slot, or if `slots` lists the stages for its slot.
     """
     for stage, slot in blocked:
         if slot is not None and (
@@ -220,14 +220,14 @@ def requested_but_blocked(
 
 
 def _name(stage: object) -> str:
-    """Return the name of an object offered as a stage, or an empty string if it has none."""
+    """Return the stage's name, or an empty string if the object has none."""
     return str(getattr(stage, "name", ""))
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the stage's own settings that add it to the plan.
+    """Return the stage's own settings that add the stage to the plan.
 
-    If only several settings together add the stage, all changed settings are returned.
+    If only a combination of settings adds the stage, all of its changed settings are returned.
     """
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
@@ -241,9 +241,9 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 
 
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
-    """Return whether the plan includes the stage with these settings changed.
+    """Return whether the plan includes the stage with `changes` applied to the configuration.
 
-    Changes that make the configuration invalid count as False. If it is invalid anyway, the result is True.
+    If the changes make the configuration invalid, returns False. If it is invalid even without changes, returns True.
     """
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
@@ -252,16 +252,19 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
 
 
 def kinds_with(fields: type[BaseModel]) -> tuple[str, ...]:
-    """Return the kinds of traits that have the fields of `fields`, a `Stage.trait_settings`.
+    """Return the kinds of traits that can have the fields in `fields`, which is a stage's `trait_settings`.
 
-    It states them in its class attribute `trait_kinds`. By default, only LLM traits have the fields.
+    The class attribute `trait_kinds` lists these kinds. By default, only LLM traits can have the fields.
     """
     kinds: tuple[str, ...] = getattr(fields, "trait_kinds", ("llm",))
     return kinds
 
 
 class OwnedFields:
-    """The fields that installed plugins own. `models` contains the models that declare them, by kind and full name."""
+    """The fields that belong to installed plugins.
+
+    `models` contains the pydantic models that declare the fields, by kind and full name.
+    """
 
     def __init__(self, plugins: Plugins) -> None:
         stages = [stage.stage for stage in registered_stages(plugins)]
@@ -274,14 +277,14 @@ class OwnedFields:
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a message for each problem in a question's plugin values, with the path of the value.
 
-        A name without an owner is a problem, even if its plugin is just not installed. Options in a template are not
-        checked if the template cannot be loaded, for example because `trust` does not cover its code.
+        A name that no installed plugin owns is a problem, even if the plugin is merely missing. Options in a template
+        are not checked if the template cannot be loaded, for example because `trust` does not cover its code.
         """
         yield from self.problems_in(given_fields(question, trust))
         yield from self.misplaced(question.rubric, question.dynamic_rubric)
 
     def misplaced(self, *rubrics: Rubric | None) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each plugin-owned field of a trait whose kind it is not for, with its path."""
+        """Yield a message for each plugin field that is set on the wrong kind of trait, with the field's path."""
         models = self.models["trait_fields"]
         for rubric in rubrics:
             for trait in rubric.traits if rubric is not None else ():
@@ -297,7 +300,7 @@ class OwnedFields:
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a message for each problem in `given`, with the path of the value.
 
-        Unknown names in traits are problems only if they contain a dot.
+        In traits, an unknown name is only a problem if it contains a dot.
         """
         for kind, place, values in given:
             models = self.models[kind]
@@ -319,7 +322,7 @@ class OwnedFields:
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
     """Yield the plugin values of a question, its traits and its template fields, in this order.
 
-    Template fields are left out if the template cannot be loaded, for example because `trust` does not cover its code.
+    Template fields are omitted if the template cannot be loaded, for example because `trust` does not cover its code.
     """
     if question.extra:
         yield "question_fields", "", question.extra
@@ -330,7 +333,7 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin-owned values of the traits in `rubrics`, ignoring any rubrics that are None."""
+    """Yield the plugin values of the traits in `rubrics`. Rubrics that are None are ignored."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if trait.extra:
@@ -340,7 +343,7 @@ def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
 def _may_have_options(question: Question) -> bool:
     """Return whether the question's template may set options for plugins.
 
-    The template is not loaded, so True may be wrong. False never is.
+    The template is not loaded, so there may be none even if this returns True. If it returns False, there are none.
     """
     if question.answer_class is not None:
         return True

@@ -1,6 +1,6 @@
 """The questions of a run, with their rubrics merged.
 
-Also applies settings whose values come from the benchmark file.
+Also resolves settings whose values come from the benchmark file.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionSource
 
 MAX_IN_MEMORY = 500
-"""The maximum number of questions from a streamed file to keep in memory. Beyond it, they are read on each use."""
+"""The maximum number of questions from a streamed file to keep in memory.
+
+If a run has more, its questions are read again each time they are used.
+"""
 
 
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with the benchmark's `workspace_root` filled in.
+    """Return the configuration with the benchmark's `workspace_root` and its folder filled in.
 
-    It is used for settings that default to it. A root set in a file is relative to that file. If it points outside the
-    file's folder, the user must trust it, unless the user's own configuration sets all of these settings. Links are
+    They are used for settings that default to them. A root set in a file is relative to that file. If it points outside
+    the file's folder, the user must trust it, unless the user's own configuration sets all of these settings. Links are
     resolved here, once for the whole run. `leads` contains the targets found by the trust check.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
@@ -44,13 +47,16 @@ def with_workspace_root(
     roots = {name: root or value for name, value in following.items() if root or value}
     leads = leads or {}
     resolved = {name: leads.get(str(value.absolute())) or os.path.realpath(value) for name, value in roots.items()}
+    if path is not None:
+        places = [name for name, setting in owned if setting.follows == "folder" and config.has(name)]
+        resolved |= {name: os.path.realpath(path.parent) for name in places if config.setting(name) is None}
     return config.with_values(**resolved) if resolved else config
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
     """Return the ids of all questions except drafts.
 
-    Drafts only run if they are named. Raises `ConfigError` if all questions are drafts.
+    Drafts only run if they are selected by id. Raises `ConfigError` if all questions are drafts.
     """
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
@@ -68,8 +74,9 @@ def select_questions(
     """Return the questions of a run, with their rubrics merged.
 
     By default, these are all questions except drafts. Use `question_ids` to select questions, including drafts, in a
-    certain order. Raises `ConfigError` for an unknown id, or an unknown name in `rubric_trait_names`. If more than
-    `MAX_IN_MEMORY` questions of a streamed benchmark are selected, they are read again each time they are accessed.
+    given order. Raises `ConfigError` if an id in `question_ids` or a name in `rubric_trait_names` is unknown. If more
+    than `MAX_IN_MEMORY` questions of a streamed benchmark are selected, they are read again each time they are
+    accessed.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]
@@ -93,17 +100,17 @@ def select_questions(
 
 
 def texts_of(questions: Sequence[Question]) -> Iterator[tuple[str, str]]:
-    """Yield the id and text of each question, without building streamed questions."""
+    """Yield the id and text of each question, without building the questions of a streamed file."""
     if isinstance(questions, _EffectiveQuestions):
         return questions.texts()
     return ((question.id, question.question) for question in questions)
 
 
 class _EffectiveQuestions(Sequence["Question"]):
-    """A view of the questions with these ids, with their rubrics merged.
+    """A view of the questions with the given ids, with their rubrics merged.
 
-    Questions are built each time they are accessed. This raises `ConfigError` if a question's traits clash with those
-    of the benchmark.
+    A question is built each time it is accessed. This raises `ConfigError` if its traits clash with the benchmark's
+    traits.
     """
 
     def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
@@ -123,9 +130,9 @@ class _EffectiveQuestions(Sequence["Question"]):
     @overload
     def __getitem__(self, index: slice) -> _EffectiveQuestions: ...
     def __getitem__(self, index: int | slice) -> Question | _EffectiveQuestions:
-        """Return one question with its merged rubric, or a view of those in a slice.
+        """Return one question with its merged rubric or, for a slice, a view of several questions.
 
-        Raises `ConfigError` if traits of the question clash with those of the benchmark.
+        Raises `ConfigError` if a question's traits clash with the benchmark's traits.
         """
         if isinstance(index, slice):
             return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names)

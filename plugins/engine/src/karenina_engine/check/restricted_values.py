@@ -1,8 +1,8 @@
 """The trust check for restricted values in a benchmark.
 
-A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
-the user has trusted these values in this file, or trusts everything for one run. Values that are replaced by the user's
-own configuration need no trust.
+A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values only take effect if
+the user has trusted them for this file, or trusts everything for one run. Values that the user's own configuration
+replaces need no trust.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class RestrictedValue:
     """A restricted value in a benchmark.
 
     `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON, and `shown` is the same
-    text without secrets. `setting` is the setting through which the value takes effect, if any. With `yields`, it takes
-    effect only while that setting has no value. `places` lists the ids of the questions that contain the value, and
-    `files` the files that it names, which are covered by the same trust.
+    JSON without secrets. `setting` is the setting through which the value takes effect, if any. If `yields` is set, the
+    value only takes effect while that setting has no value of its own. `places` lists the ids of the questions that
+    contain the value. `files` lists the files that the value names. Trusting the value includes trusting these files.
     """
 
     name: str
@@ -69,9 +69,9 @@ class RestrictedValue:
     files: tuple[NamedFile, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Describe the value in one line, with its name, meaning and up to three of its questions.
+        """Describe the value on one line, with its name, its meaning and up to three of its questions.
 
-        The value is cut off after `most` characters, unless that is None.
+        The value is cut off after `most` characters, unless `most` is None.
         """
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
@@ -84,7 +84,7 @@ class RestrictedValue:
 class RestrictedValues(ConfigError):
     """Raised if a benchmark contains values that the user has to trust first.
 
-    Nothing has been opened, started or sent at this point. `file` is the benchmark's file, if it has one.
+    When this is raised, nothing has been opened, started or sent yet. `file` is the benchmark's file, if it has one.
     """
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
@@ -109,11 +109,11 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Check the restricted values of a benchmark, and return the configuration to use.
+    """Check a benchmark's restricted values, and return the configuration to use.
 
     In this configuration, `workspace_root` is set and paths from the benchmark are resolved. Raises `RestrictedValues`
-    if a restricted value would take effect without the user's trust. If any value takes effect, the trust must cover
-    all restricted values in the file. For a benchmark without a file, only trusting everything is enough.
+    if a restricted value would take effect without the user's trust. If any restricted value takes effect, the user
+    must trust all restricted values in the file. A benchmark without a file passes only if the user trusts everything.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -130,16 +130,16 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
 
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
-    """Return the configuration with the benchmark's recordings resolved.
+    """Return the configuration with the paths of the benchmark's recordings resolved.
 
-    They must be inside its folder or named by a trusted value. Resolving them here means that a link created later
-    cannot point them elsewhere.
+    Recordings must be inside the benchmark's folder, or a trusted value must name them. They are resolved here so that
+    links created later cannot redirect them.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, Any] = {}
 
     def confine(model: ModelConfig) -> ModelConfig:
-        """Return the model with its recordings, if it has any, confined to their folder."""
+        """Return the model with its recordings, if it has any, restricted to their folder."""
         if not isinstance(traces := model.manual_traces, Path):
             return model
         return model.model_copy(update={"files_within": outside.get(str(traces.absolute()), path.absolute().parent)})
@@ -152,9 +152,9 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
 def require_trust(
     benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
 ) -> tuple[Trust, VerificationConfig]:
-    """Resolve the user's trust, check the benchmark with it, and return both results.
+    """Resolve the user's trust, check the benchmark with it, and return the trust and the configuration to use.
 
-    See `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust is not enough.
+    See `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust does not suffice.
     """
     resolved = resolve_trust(trust)
     return resolved, check_restricted_values(benchmark, config, resolved)
@@ -163,7 +163,7 @@ def require_trust(
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
     """Resolve the `trust` argument of a run.
 
-    "all" trusts everything, and None uses the trust stored by the user.
+    "all" trusts everything. If the argument is None, the user's stored trust is used.
     """
     if trust is None:
         return load_trust()
@@ -171,17 +171,18 @@ def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect, that is, the user's own configuration does not replace it."""
+    """Return whether the value takes effect, because the user's own configuration does not replace it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
 
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
-    """Return True if `file` names trusted files outside its folder, or None if it names no such files.
+    """Check whether the user trusts the files in `names` that are outside the folder of `file`.
 
-    In the latter case, do not open any file outside the folder. `trust` defaults to the stored trust. Raises
-    `RestrictedValues` if a file outside the folder is not trusted.
+    Returns True if there are such files and all of them are trusted. Returns None if there are none; the caller must
+    then not open any file outside the folder. `trust` defaults to the stored trust. Raises `RestrictedValues` if a file
+    outside the folder is not trusted.
     """
     values = paths_outside(file, names)
     if not values:
@@ -193,9 +194,9 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return the question files in `names` that are outside the file's folder, as restricted values.
+    """Return the question files in `names` that are outside the folder of `file`, as restricted values.
 
-    Links are resolved and duplicates removed.
+    Links are resolved, and duplicates are removed.
     """
     meaning = "The file is read, and its content becomes questions"
     return [
@@ -208,14 +209,14 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
-    """Return the names and values to be trusted, including the identities of files that the values name."""
+    """Return the names and values that need to be trusted, including the identities of the files that values name."""
     restricted = list(values)
     of_files = [pair for value in restricted for file in value.files for pair in file.identity()]
     return [*((value.name, value.value) for value in restricted), *of_files]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return all restricted values in the benchmark, without duplicates, in the order found.
+    """Return all restricted values in the benchmark, without duplicates, in the order in which they were found.
 
     This includes values that would have no effect.
     """
@@ -225,10 +226,10 @@ def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
     """Describe the files and settings named in a benchmark, as JSON-compatible data.
 
-    `karenina resume` compares this with the earlier run. `files` contains the benchmark, its data files, and programs
-    named by values that take effect. `paths` is a digest of the trusted question files outside the benchmark's folder,
-    or None. `benchmark_names` contains the settings from the benchmark's `config` section. The result is empty if the
-    benchmark has no file.
+    `karenina resume` compares this with the earlier run. `files` contains the benchmark, its data files, and the
+    programs named by values that take effect. `paths` is a digest of the trusted question files outside the benchmark's
+    folder, or None. `benchmark_names` contains the settings from the benchmark's `config` section. If the benchmark has
+    no file, the result is empty.
     """
     path = benchmark.path
     if path is None:
@@ -248,9 +249,9 @@ def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) 
 
 
 def _search(benchmark: QuestionSource) -> _Finder:
-    """Examine the whole benchmark, and return the finder.
+    """Examine the whole benchmark, and return the finder with the results.
 
-    If there is no file, the values come from the program itself, so only templates are examined.
+    Without a file, the values come from the program itself, so only templates are examined.
     """
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
@@ -271,7 +272,7 @@ def _search(benchmark: QuestionSource) -> _Finder:
 class _Finder:
     """Collects restricted values, and the data files that they name.
 
-    Equal values from several questions are merged. `found` maps names and values to the restricted values.
+    Equal values from several questions are merged. `found` contains the restricted values by name and value.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -284,7 +285,7 @@ class _Finder:
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
-        """Examine the `config` section of a file. Unknown settings are reported elsewhere."""
+        """Examine the `config` section of a file. Unknown settings are ignored because they are reported elsewhere."""
         for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
             if setting is None:
@@ -297,7 +298,7 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Examine the workspace root of a file. It is restricted if it points outside the file's folder."""
+        """Examine a file's workspace root. It is restricted if it points outside the file's folder."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
@@ -309,7 +310,10 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
 
     def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
-        """Examine the parameters of a rubric's traits. `places` is the question's id, if any."""
+        """Examine the parameters of a rubric's traits.
+
+        `places` contains the id of the question with the rubric, if any.
+        """
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
             self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
@@ -323,7 +327,7 @@ class _Finder:
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
         """Examine the plugin values of one kind, ignoring plugins that are not installed.
 
-        Messages call the values by `where` and their name. `places` is the question's id, if any.
+        In messages, a value is called by `where` followed by its name. `places` contains the question's id, if any.
         """
         models = self._owned_fields.models[kind]
         for name, value in values.items():
@@ -335,8 +339,8 @@ class _Finder:
     ) -> None:
         """Examine a plugin value. It is restricted if no installed plugin owns the field.
 
-        `kind` is the model that declares the field, or None. Messages call the value `where`, and `places` is the
-        question's id, if any.
+        `kind` is the model that declares the field, or None. `where` is what messages call the value. `places` contains
+        the question's id, if any.
         """
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
@@ -345,7 +349,7 @@ class _Finder:
             self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
-        """Examine the parameters of primitives in a template. Its code is trusted separately."""
+        """Examine the parameters of a template's primitives. The template's code is trusted separately."""
         source = question.answer_template
         if question.answer_class is not None or source is None or not self._primitives:
             return
@@ -356,9 +360,9 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
-        """Examine the restricted fields of a trait or primitive, including models in these fields.
+        """Examine the restricted fields of a trait or primitive, including any models in these fields.
 
-        Messages call it `where`, and `places` is the question's id, if any.
+        `where` is what messages call the trait or primitive. `places` contains the question's id, if any.
         """
         kind = type(data)
         for name in _restricted_fields(kind):
@@ -371,10 +375,10 @@ class _Finder:
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
-        """Examine the fields of a model. `setting` is the setting that contains it, if any.
+        """Examine the fields of a model. `setting` is the setting that contains the model, if any.
 
-        If the model's adapter is not installed, its interface is restricted too. Messages call the model `where`, and
-        `places` is the question's id, if any.
+        If the model's adapter is not installed, its interface is restricted too. `where` is what messages call the
+        model. `places` contains the question's id, if any.
         """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)
@@ -400,7 +404,7 @@ class _Finder:
     ) -> None:
         """Examine the settings for a model's adapter (`extra`), ignoring unknown names.
 
-        If the adapter is not installed or does not declare its settings, they are all restricted.
+        If the adapter is not installed or does not declare its settings, all of them are restricted.
         """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
@@ -414,7 +418,7 @@ class _Finder:
                 self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
 
     def _adapter(self, interface: object) -> AdapterSpec | None:
-        """Return the specification of the adapter for an interface, or None if there is none."""
+        """Return the specification of the adapter for an interface, or None if there is no such adapter."""
         try:
             return find_adapter(self._plugins, str(interface)).spec
         except PluginError:
@@ -423,8 +427,8 @@ class _Finder:
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
         """Return whether a file may set `value` without the user's trust.
 
-        Defaults and empty values are always allowed. The mark `name` also allows plain names, and `below` allows files
-        in the benchmark's folder, which are then added to `data`.
+        Defaults and empty values are always allowed. If `mark` is `name`, plain names are allowed too. If it is
+        `below`, files in the benchmark's folder are allowed and are added to `data`.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -436,7 +440,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files named by a value. Missing files in lists and tables are ignored."""
+        """Return the data files that a value names. Missing files in lists and tables are ignored."""
         names = [name for name in _strings_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -451,9 +455,9 @@ class _Finder:
         *,
         secret: bool = False,
     ) -> None:
-        """Add a restricted value, or add the question if the value is already known.
+        """Add a restricted value. If the value is already known, only add the question to it.
 
-        Secrets are not shown. With `secret`, the whole value is hidden.
+        Secrets are not shown. If `secret` is set, the whole value is hidden.
         """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
@@ -487,7 +491,7 @@ def _strings_in(value: object) -> Iterator[str]:
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the fields that the adapter restricts for this model."""
+    """Return the names of the fields that the adapter restricts for this model."""
     if spec is None or spec.restricts is None:
         return frozenset()
     try:
@@ -497,9 +501,7 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
 
 
 def _restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names of the fields whose mark is not `any`, including fields without a mark, in the order of the
-    fields.
-    """
+    """Return the names of all fields that are not marked as `any`, in order. Fields without a mark are included."""
     return tuple(name for name in model.model_fields if mark_of(model, name) != "any")
 
 
@@ -511,7 +513,7 @@ def _restricting_primitives() -> frozenset[str]:
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
     """Return the questions that may contain a restricted value.
 
-    In a streamed file, only questions whose text contains a restricted name are parsed.
+    In a streamed file, only questions whose text mentions a restricted name are parsed.
     """
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {"extra", *third_parties(), *read_catalog()["trait_fields"].keys() - owned["trait_fields"].keys()}
@@ -521,12 +523,12 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
 
 
 def _json(value: object) -> str:
-    """Return `value` as JSON with sorted keys, using `str` for values that JSON does not support."""
+    """Return `value` as JSON with sorted keys. Values that JSON does not support are converted with `str`."""
     return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value with its secrets hidden.
+    """Return `value` with its secrets hidden.
 
     Any header or query parameter may be a secret, unless it refers to a variable with `${`.
     """
@@ -539,7 +541,10 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Hide the values of a table, except for strings containing `${`. Other values are hidden entirely."""
+    """Hide the values of a table, except for strings that contain `${`.
+
+    A value that is not a table is hidden entirely.
+    """
     if not isinstance(values, Mapping):
         return _HIDDEN
     return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

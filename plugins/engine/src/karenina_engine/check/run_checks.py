@@ -1,6 +1,6 @@
-"""Checks before a run, so that problems are found before the first call.
+"""Checks that find problems before the first call is made.
 
-They also warn about settings and model fields without effect, and compare recordings with the questions.
+They also warn about settings and model fields that have no effect, and compare recordings with the questions.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
     """Check that the configured models can be called, and that all stages accept the configuration.
 
-    With `offline`, no models will be called, so keys and packages may be missing. Raises `ConfigError` with all
-    problems found. If `parsing_only` is set, all answering models have to replay recordings.
+    If `offline` is set, no models will be called, so keys and packages may be missing. If `parsing_only` is set, all
+    answering models have to replay recordings. Raises `ConfigError` with all problems found.
     """
     core = config.core
     check_models(plugins, configured_models(config), offline=offline)
@@ -88,14 +88,14 @@ def check_questions(
     offline: bool,
     question_check: QuestionCheck | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Check that every question has a plan, and that its stages accept the question.
+    """Check that every question has a plan, and that the plan's stages accept the question.
 
-    Returns the pipelines of the questions and the models needed by stages. Each question is checked by
-    `question_check`, and added to `judging`.
+    Returns the pipelines of the questions and the models that stages need. Each question is checked by `question_check`
+    and added to `judging`.
 
-    Logs warnings about model fields, settings and traits that have no effect. With `offline`, no calls will be made, so
-    what they need may be missing. Raises `PlanError` if a question has no valid plan, and `ConfigError` if a stage
-    rejects a question or model.
+    Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
+    made, so whatever is only needed for calls may be missing. Raises `PlanError` if a question has no valid plan, and
+    `ConfigError` if a stage rejects a question or model.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging, question_check)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -107,7 +107,7 @@ def check_questions(
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up the prices of the models, and return the budget in picodollars, if there is one.
+    """Look up the prices of the models, and return the budget in picodollars, or None if there is no budget.
 
     Raises `ConfigError` if there is a budget but a price is unknown or only assumed.
     """
@@ -126,7 +126,7 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log warnings about traits that will not be scored, and about missing traits."""
+    """Log a warning if traits will not be scored, or if there are no traits to score."""
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -180,8 +180,8 @@ def check_recordings(
 ) -> None:
     """Check that there is a recorded answer for every question, and a question for every recording.
 
-    Adapters that cannot compare them are skipped. Raises `ConfigError` with all mismatches, or logs them as warnings if
-    `partial_recordings` is set.
+    Adapters that cannot make this comparison are skipped. Raises `ConfigError` with all mismatches. If
+    `partial_recordings` is set, logs them as warnings instead.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -199,22 +199,22 @@ def check_recordings(
 
 
 def _call_infos(texts: Iterable[tuple[str, str]], replicates: int = 1) -> Iterator[CallInfo]:
-    """Yield the call for each answer, with question id, text and replicate."""
+    """Yield a call for each question and replicate."""
     for id, text in texts:
         for replicate in range(1, replicates + 1):
             yield CallInfo(question_id=id, question=text, replicate=replicate)
 
 
 def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
-    """Yield the calls for all questions of the benchmark, unless they are all part of the run anyway."""
+    """Yield the calls for all questions of the benchmark. Yields nothing if all of them are part of the run."""
     return _call_infos(benchmark.texts(benchmark.ids)) if len(questions) < len(benchmark) else iter(())
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
     """Log warnings about model fields that are set but not used, and about models that differ only by id.
 
-    `needs` contains the models that stages need. If a judge is also an answering model, only its fields as a judge are
-    checked. The fields of a `ModelLabel` are not checked.
+    `needs` contains the models that stages need. If a judge is also an answering model, only the fields that it uses as
+    a judge are checked. The fields of a `ModelLabel` are not checked.
     """
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)
@@ -245,15 +245,15 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
-    """Log a warning for each unused field. `role` is how the warning refers to the model, such as "judge"."""
+    """Log a warning for each unused field. `role` is the model's role in the warning, such as "judge"."""
     for name, why in unused:
         logger.warning("%s %r: %s is set but has no effect because %s; remove the setting", role, model.id, name, why)
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but not used by the model's adapter, with the reason.
+    """Yield the fields that are set but that the model's adapter does not use, with the reason.
 
-    Adapters need not declare which fields they use.
+    Adapters that do not declare the fields they use are skipped.
     """
     if spec.uses is None:
         return
@@ -263,7 +263,7 @@ def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[
 
 
 def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the agent fields of a model that is not an agent, with the reason."""
+    """If a model is not an agent, yield its agent fields with the reason why they are not used."""
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
         for name in _given_agent_fields(model):
@@ -271,10 +271,9 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
 
 
 def _unused_by_role(role: str, model: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
-    """Yield the set fields that a judge, or a model of a plugin's setting, does not use, with the reason.
+    """Yield the fields that are set but not used by a judge or by a model in a plugin's setting, with the reason.
 
-    `is_agent` states whether a stage uses the model as an agent. The limits of answering agents are never used by these
-    models.
+    Set `is_agent` if a stage uses the model as an agent. These models never use the limits for answering agents.
     """
     for name in _given_agent_fields(model):
         yield name, f"it applies only to answers; a {role} that is an agent uses the limits of its stage"
@@ -284,7 +283,6 @@ def _unused_by_role(role: str, model: ModelConfig, *, is_agent: bool) -> Iterato
 
 
 def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
-    """Yield the agent fields that differ from their defaults."""
     for name in _OF_AGENTS:
         if getattr(model, name) != ModelConfig.model_fields[name].default:
             yield name
@@ -293,7 +291,7 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
     """Log a warning for each changed setting of a plugin whose stages are not in any plan.
 
-    Settings that a planned stage of another plugin reads are left out.
+    Settings that are read by a planned stage of another plugin are skipped.
     """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
@@ -309,7 +307,7 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
-    """Return the reasons why the stages of `owner` are not in the plans."""
+    """Return the reasons why the stages of the distribution `owner` are not in the plans."""
     reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
         reasons.setdefault(left.why, {})[left.name] = None

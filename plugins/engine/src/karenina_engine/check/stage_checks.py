@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
-    """Let every installed stage check the configuration, with `Stage.before_any_run`.
+    """Let every installed stage check the configuration with `Stage.before_any_run`.
 
     Raises `ConfigError` with all problems found.
     """
@@ -54,10 +54,10 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check the run with `Stage.before_run`, then check the models it needs.
+    """Let each stage check the run with `Stage.before_run`, then check the models that it needs.
 
-    `survey` contains the questions for each stage. With `offline`, no calls will be made, so services and keys may be
-    missing. Returns the models that stages need, with their roles and ports. Raises `ConfigError` with all problems
+    `survey` contains the questions for each stage. If `offline` is set, no calls will be made, so services and keys may
+    be missing. Returns the models that stages need, with their roles and ports. Raises `ConfigError` with all problems
     found.
     """
     problems: list[str] = []
@@ -83,10 +83,10 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return the problems with the models that a stage needs. `name` is the stage's name.
+    """Return the problems with the models that the stage called `name` needs.
 
-    Configured models have already been checked, so only their ports are. With `offline`, what is only needed for calls
-    may be missing.
+    Configured models have already been checked, so only their ports are checked here. If `offline` is set, whatever is
+    only needed for calls may be missing.
     """
     configured = [model for _, model in configured_models(config)]
     problems: list[str] = []
@@ -102,10 +102,10 @@ def _model_problems(
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
-    """Raise `ConfigError` with everything that would make calls to these models fail. Nothing is sent.
+    """Raise `ConfigError` with everything that would make calls to the given models fail. Nothing is sent.
 
-    `models` contains pairs of a role, as used in messages, and a model. With `offline`, keys and packages may be
-    missing. For a `ModelLabel`, only the existence of its adapter is checked.
+    `models` contains pairs of a role for messages and a model. If `offline` is set, keys and packages may be missing.
+    For a `ModelLabel`, the only check is whether its adapter exists.
     """
     from pydantic import ValidationError
 
@@ -149,7 +149,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
 
 
 def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message if a model's name ends in a URL, because requests would not go there."""
+    """Yield a message if the model's name ends in a URL, because requests would not be sent there."""
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return

@@ -1,4 +1,4 @@
-"""Checks of the turns that fields and traits read (`turn`), before a run and by `karenina check`."""
+"""Checks of the turns that fields and traits read (`turn`), for use before a run and in `karenina check`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NAMES = ("turn", "missing_turn")
 
 
 def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None = None) -> Iterator[tuple[str, str]]:
-    """Yield a message for each field or trait that reads a turn which the question cannot have, with the field's name.
+    """Yield a message for each field or trait that reads a turn the question cannot have, with the field's name.
 
-    The name is empty for a trait. If there is a plan, a parsing stage that reads only whole answers is a problem, too.
-    The options in a template that cannot be loaded, for example because `trust` does not cover its code, are not
-    checked.
+    For a trait, the name is empty. If `plan` is given, it is also a problem if the parsing stage can only read whole
+    answers. Options in a template are not checked if the template cannot be loaded, for example because `trust` does
+    not cover its code.
     """
     for place, field, options in _options(question, trust):
         why = _why_not(question, TurnChoice.read(options))
@@ -41,7 +41,7 @@ def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None
 
 
 def said_texts(question: Question) -> dict[str, str]:
-    """Return what a model may hear from the user after the question, by the name of its place.
+    """Return the texts that the user may send to a model after the question, by the name of their place.
 
     These are the messages of a script, and all texts of a simulated user.
     """
@@ -70,7 +70,10 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the place, the field's name (empty for a trait) and the options of all that reads a turn."""
+    """Yield the options of each field or trait that reads a turn, with its place and the field's name.
+
+    For a trait, the name is empty.
+    """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.traits if rubric is not None else ():
             if not trait.extra.keys().isdisjoint(_NAMES):
@@ -83,7 +86,7 @@ def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mappi
 
 
 def _why_not(question: Question, choice: TurnChoice) -> str | None:
-    """Return why the question cannot have the chosen turn, or None if it can."""
+    """Return the reason why the question cannot have the chosen turn, or None if it can."""
     script = script_entries(question.extra.get("turns"))
     says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
     if choice.turn in ("last", "all", 1):
@@ -102,5 +105,5 @@ def _why_not(question: Question, choice: TurnChoice) -> str | None:
 
 
 def _is_say(entry: object) -> bool:
-    """Return whether an entry of a script is a message of the user."""
+    """Return whether an entry of a script is a message from the user."""
     return isinstance(entry, str) or (isinstance(entry, Mapping) and "say" in entry)

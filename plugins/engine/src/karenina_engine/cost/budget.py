@@ -1,12 +1,12 @@
 """A hard budget for the calls of a run.
 
-Before a call is made, its expected maximum cost is reserved, and its actual cost replaces the reservation afterwards.
-If the budget does not cover a call, the call waits for others to end. Once no call is left in flight, the budget is
-exhausted: no new items start, answers are judged as far as the budget allows, and items without a result can be
-finished by a run with a higher budget.
+Before a call is made, its maximum expected cost is reserved. Afterwards, its actual cost replaces the reservation. If
+the budget does not cover a call, the call waits for others to end. If it is still not covered when no other call is in
+flight, the budget is exhausted: no new items start, answers are judged as far as the budget allows, and a run with a
+higher budget can finish the items without a result.
 
 A call may cost more than expected, for example because of hidden reasoning without `max_tokens`. One call in flight may
-exceed the budget in this way. All others must be covered at their highest possible cost, which is a reply of
+exceed the budget in this way. All other calls must be covered at their highest possible cost, which is a reply of
 `max_tokens` tokens or a multiple of what was observed. Nothing is known about the first call of a ledger line, so it is
 usually made alone.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from karenina_engine.cost.ledger import Ledger, LedgerLine
 
 OUTPUT: Final = 1024
-"""The assumed output tokens of a call without `max_tokens`, until the first replies."""
+"""The number of output tokens that a call without `max_tokens` is assumed to have, before there are any replies."""
 
 _ENOUGH: Final = 3  # after this many replies for a ledger line, its calls are estimated from them
 _MARGIN: Final = 1.25
@@ -42,16 +42,17 @@ _MULTIPLE: Final = 4  # the least multiple, after many replies
 
 
 class OverBudget(ItemInterrupt):
-    """Raised if the budget does not cover a call. The item ends without a result, which is not an error."""
+    """Raised if the budget does not cover a call. The item ends without a result, but this is not an error."""
 
 
 @dataclass(slots=True)
 class _Observed:
     """What has been observed about the calls of a ledger line.
 
-    `output` and `prompt` are the most tokens seen in a reply and a prompt, and `density` is the most tokens per
-    character. `hidden` is the most tokens by which a prompt exceeded its estimate, for example because of the server's
-    own instructions. `replies` counts replies of known cost, and `ended` counts all calls that ended.
+    `output` and `prompt` are the highest numbers of tokens in a reply and in a prompt. `density` is the highest number
+    of tokens per character. `hidden` is the highest number of tokens by which a prompt exceeded its estimate, for
+    example because of the server's own instructions. `replies` is the number of replies of known cost, and `ended` is
+    the number of all calls that ended.
     """
 
     replies: int = 0
@@ -67,7 +68,7 @@ _Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
 
 @dataclass(slots=True)
 class _Reservation:
-    """The reservation for a call in flight: its `expected` cost, and the `most` it may cost."""
+    """The reservation for a call in flight: its `expected` cost, and the `most` that it may cost."""
 
     call: CallRecord
     seen: _Observed
@@ -79,8 +80,8 @@ class _Reservation:
 class Budget:
     """A budget of `limit` picodollars.
 
-    `spent` is the cost of finished calls, including earlier runs. `reserved` is the expected cost of calls in flight.
-    `lost` is what was reserved for calls that never reported back, and cannot be spent again.
+    `spent` is the cost of finished calls, including those of earlier runs. `reserved` is the expected cost of calls in
+    flight. `lost` is the amount reserved for calls that never reported back. It cannot be spent again.
     """
 
     limit: int
@@ -89,9 +90,9 @@ class Budget:
     reserved: int = 0
     lost: int = 0
     exhaustion: str = ""
-    """Why the run stops, once the budget is exhausted."""
+    """The reason why the run stops. It is empty until the budget is exhausted."""
     refused: int = 0
-    """The expected maximum cost of the first call that was refused, once the budget is exhausted."""
+    """The maximum expected cost of the call that was refused first. It is only set once the budget is exhausted."""
     _most: int = 0
     _in_flight: dict[int, _Reservation] = field(default_factory=dict)
     _observed_lines: dict[int, tuple[LedgerLine, _Observed]] = field(default_factory=dict)
@@ -102,9 +103,9 @@ class Budget:
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
         """Set `spent` to the amount spent by earlier runs with this journal.
 
-        Calls of unknown cost count at the mean cost of their ledger line. If the line has no other calls but the model
-        is among `models` and now has a price, they are counted by their tokens, or as a reply of `max_tokens` tokens.
-        Failing that, they count as nothing.
+        A call of unknown cost counts as the mean cost of its ledger line. If the line has no calls of known cost, but
+        its model is among `models` and now has a price, the call's tokens are counted, or else a reply of `max_tokens`
+        tokens. Without a price, the call counts as nothing.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}
@@ -122,10 +123,10 @@ class Budget:
                 self.spent += tariff.cost(counted if any(tokens) else assumed)
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation, or 0 if the call is free.
+        """Reserve the cost of a call, and return the number of the reservation. Returns 0 if the call is free.
 
-        Waits as long as calls in flight may leave enough of the budget, and raises `OverBudget` after that. Once the
-        budget is exhausted, only calls that judge existing answers are let through.
+        Waits as long as the calls in flight may leave enough of the budget, and then raises `OverBudget`. Once the
+        budget is exhausted, only calls that judge existing answers are made.
         """
         if not self.max_cost(call):
             return 0
@@ -148,17 +149,17 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call with this reservation can still be made.
+        """Return whether the call with the given reservation can still be made.
 
-        Other calls may have cost more than expected in the meantime. Returns True for 0 and other numbers that have no
-        reservation.
+        Other calls may have cost more than expected in the meantime. Always returns True if there is no reservation
+        with this number, for example for 0.
         """
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Add the actual cost of a call, or its expected maximum cost if `cost` is None.
+        """Add a call's actual cost. If `cost` is None, its maximum expected cost is used instead.
 
-        A known cost also improves the estimates for its ledger line, including calls in flight.
+        A known cost also improves the estimates for the call's ledger line, including those for calls in flight.
         """
         self.spent += self.max_cost(call) if cost is None else cost
         seen = self._observations(call)
@@ -175,7 +176,7 @@ class Budget:
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
-        """Release the reservation of a call. Call `spend` first.
+        """Release a call's reservation. Call `spend` before this.
 
         Unknown numbers are ignored.
         """
@@ -183,20 +184,20 @@ class Budget:
             self._admit_waiting()
 
     def forfeit(self, reserved: int) -> None:
-        """Keep the reservation of a call that may have been charged, for example after its worker died."""
+        """Keep the amount reserved for a call that may have been charged, for example after its worker died."""
         self.lost += self._drop(reserved)
         if self._queues:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the expected maximum cost of a call, or 0 if the model has no price.
+        """Return the maximum expected cost of a call, or 0 if its model has no price.
 
-        It is estimated from the call's size, `max_tokens`, and earlier calls of the ledger line.
+        The cost is estimated from the call's size, from `max_tokens`, and from earlier calls of the same ledger line.
         """
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return the expected maximum cost of a call, and the most it may cost if the estimate is too low.
+        """Return a call's maximum expected cost, and the most that it may cost if that estimate is too low.
 
         Both are 0 if the model has no price.
         """
@@ -206,7 +207,7 @@ class Budget:
         rates = tariff.rates
 
         def cost(prompt: int, output: int) -> int:
-            """Return the highest cost of requests with these numbers of tokens, in picodollars."""
+            """Return the highest cost, in picodollars, of requests with these numbers of tokens."""
             written = prompt if rates.cache_write > rates.input else 0
             thought = output if rates.reasoning > rates.output else 0
             return tariff.cost(Usage(prompt, output, 0, thought, calls=1, cache_write_tokens=written))
@@ -241,11 +242,11 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the budget is exhausted, so that not even a single call is covered."""
+        """Whether the budget is exhausted, so that it does not cover even a single call."""
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return a clause stating why the run stopped."""
+        """Return a clause that states why the run stopped."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"the run's budget of {format_cost(self.limit)} does not cover the next call, which may cost "
@@ -254,13 +255,13 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers this call on top of the calls in flight."""
+        """Return whether the budget covers this call in addition to the calls in flight."""
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
-        """Return whether another call with these costs fits in the budget.
+        """Return whether the budget covers another call with these costs.
 
-        All reservations have to fit at their expected cost, and all but the largest at their highest cost.
+        All reservations have to fit at their expected cost. All except the largest have to fit at their highest cost.
         """
         left = self.limit - self.spent - self.lost
         if self.reserved + expected > left:
@@ -268,11 +269,14 @@ class Budget:
         return self._most + most - max(most, *(held.most for held in self._in_flight.values()), 0) <= left
 
     def _is_balanced(self) -> bool:
-        """Return whether the budget still covers the calls in flight. Their reservations may have grown."""
+        """Return whether the budget still covers the calls in flight, whose reservations may have grown."""
         return self._fits(0, 0)
 
     def _hold(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, even if the budget does not cover it, and return the reservation's number."""
+        """Reserve the cost of a call, and return the number of the reservation.
+
+        This works even if the budget does not cover the call.
+        """
         seen = self._observations(call)
         held = _Reservation(call, seen, *self._costs(call, seen))
         self.reserved += held.expected
@@ -282,7 +286,7 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """Remove a reservation and return its expected cost, or 0 if there is none."""
+        """Remove a reservation and return its expected cost. Returns 0 if it does not exist."""
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -291,7 +295,7 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a ledger line after one of its calls set a new maximum."""
+        """Update the reservations of a ledger line after one of its calls reached a new maximum."""
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -300,7 +304,7 @@ class Budget:
                 held.expected, held.most = expected, most
 
     def _admit_waiting(self) -> None:
-        """Admit the waiting calls that are covered, earliest items first.
+        """Admit the waiting calls that the budget covers, earliest items first.
 
         The first call of a ledger line may need the whole budget, so calls of other lines may overtake it. If no calls
         are in flight, calls that are still not covered are refused.
@@ -322,7 +326,7 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the first waiting call and its line, ignoring the lines in `passed`."""
+        """Return the first waiting call with its line, ignoring the lines in `passed`."""
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
             while queue and queue[0][3].done():
@@ -334,9 +338,9 @@ class Budget:
         return first
 
     def _finish_waiting(self) -> None:
-        """Stop all waiting after the budget is exhausted.
+        """End the wait of all calls after the budget is exhausted.
 
-        Calls that judge existing answers are admitted as far as the budget allows. All others are refused.
+        Calls that judge existing answers are admitted as far as the budget allows. All other calls are refused.
         """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
         self._queues = {}
@@ -352,7 +356,7 @@ class Budget:
                 self._queues.setdefault(id(self._observations(call)), []).append(entry)
 
     def _observations(self, call: CallRecord) -> _Observed:
-        """Return what is known about the call's ledger line, including earlier runs."""
+        """Return the observations for the call's ledger line, including those from earlier runs."""
         line = self.ledger.line(call)
         observed = self._observed_lines.get(id(line))
         if observed is None:
@@ -360,10 +364,10 @@ class Budget:
         return observed[1]
 
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
-        """Estimate the tokens of a line from earlier runs with the journal, as twice the mean.
+        """Estimate a line's numbers of tokens as twice their mean in earlier runs with the journal.
 
-        There is no estimate with fewer than `_ENOUGH` calls of known cost. The journal does not store the number of
-        requests made by agents that are called as a whole.
+        Fewer than `_ENOUGH` calls of known cost give no estimate. If agents are called as a whole, the journal does not
+        store their number of requests.
         """
         same = [earlier.spent for earlier in self.ledger.before if earlier.names[:4] == line.names[:4]]
         calls = sum(count.calls - count.unpriced for count in same)
@@ -375,5 +379,5 @@ class Budget:
 
 
 def _prompt_tokens(call: CallRecord) -> int:
-    """Return the most input tokens to expect for one request, based on the size of the call."""
+    """Return the highest expected number of input tokens for one request, based on the size of the call."""
     return int(call.size.characters * call.size.density) + FRAME

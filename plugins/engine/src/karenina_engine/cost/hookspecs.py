@@ -1,4 +1,4 @@
-"""The hook for price lists."""
+"""The hook that provides price lists."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What calls cost: the prices of models, and a ledger of calls, tokens and cost.
+"""The cost of calls: the prices of models, and a ledger of calls, tokens and costs.
 
-Prices come from the user or from price lists. The ledger has one line per model, stage and judge.
+Prices come from the user or from price lists. The ledger has one line for each model, stage and judge.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a model. `why` says where it comes from, or why it is unknown.
+    """The price of a model. `why` states where the price comes from, or why it is unknown.
 
-    The tariff is None if the price is unknown. `assumed` means that the price may be wrong: a server on localhost may
-    forward calls to a paid provider.
+    If the price is unknown, `tariff` is None. If `assumed` is set, the price may be wrong, because a server on
+    localhost may forward calls to a paid provider.
     """
 
     tariff: Tariff | None
@@ -46,8 +46,8 @@ class PriceTable:
     """The prices of models. Each price is looked up only once.
 
     `own` contains the user's prices, by model id or by the provider's name for the model. They take precedence.
-    Recordings and local models are free, and other models get their price from the first list that contains them. An
-    unknown price is never treated as zero.
+    Otherwise, recordings and local models are free, and other models get their price from the first list that contains
+    them. An unknown price is never treated as zero.
     """
 
     plugins: Plugins
@@ -64,12 +64,12 @@ class PriceTable:
         return entry[1]
 
     def is_free(self, model: ModelConfig) -> bool:
-        """Return whether the model is recorded or local and has no price set by the user."""
+        """Return whether the model is recorded or local, without a price set by the user."""
         spec = find_adapter(self.plugins, model.interface).spec
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the prices used so far with their origins, as JSON-compatible data."""
+        """Return the prices used so far and their sources, as JSON-compatible data."""
         models: dict[str, Any] = {}
         for model, price in self._found.values():
             rates = price.tariff.rates if price.tariff is not None else None
@@ -92,9 +92,9 @@ class PriceTable:
     def _find(self, model: ModelConfig) -> Price:
         """Look up the price of a model.
 
-        The user's own prices come first. Recorded and local models are free otherwise, and other models are looked up
-        in the price lists. A server on localhost that is in no list is assumed to be free, unless the user has set
-        prices.
+        The user's own prices come first. Without one, recorded and local models are free, and other models are looked
+        up in the price lists. If a server on localhost is not in any list, it is assumed to be free unless the user has
+        set any prices.
         """
         for name in (model.id, model.model_name):
             if name in self.own:
@@ -129,14 +129,14 @@ class PriceTable:
 
 
 UNKNOWN_COST: Final = "unknown"
-"""The text for an unknown cost, which is never shown as zero."""
+"""The text that is shown for an unknown cost. It is never shown as zero."""
 
 
 @dataclass(slots=True)
 class SpendCounts:
     """The number of calls with a reply, their tokens, and their cost in picodollars.
 
-    `unpriced` is the number of calls of unknown cost, which are not included in `cost`.
+    `unpriced` is the number of calls of unknown cost. They are not included in `cost`.
     """
 
     calls: int = 0
@@ -149,7 +149,7 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Add the usage and cost of one or more calls. None means that the cost is unknown."""
+        """Add the usage and cost of one or more calls. Pass None if the cost is unknown."""
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -172,7 +172,7 @@ class SpendCounts:
         return not self.unpriced
 
     def format_cost(self) -> str:
-        """Return the cost as text, such as "unknown", or "at least" an amount if only part of it is known."""
+        """Return the cost as text. If only part of it is known, the text says "at least". It may also be "unknown"."""
         if self.known:
             return format_cost(self.cost)
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
@@ -195,7 +195,7 @@ class LedgerLine:
     """A line in a ledger, for one model, stage and judge.
 
     `judge` is empty for calls that all judges of an answer share. `spent` counts the calls made by this run, and
-    `cached` counts replies that were reused. The cost of a reused reply is what the call would have cost.
+    `cached` counts replies that were reused. The cost of a reused reply is the amount that the call would have cost.
     """
 
     model: str
@@ -216,19 +216,19 @@ class LedgerLine:
 class Ledger:
     """The ledger of a run.
 
-    `before` contains the lines from earlier runs with the same journal. `free` is true if all models are free.
+    `before` contains the lines from earlier runs with the same journal. `free` is True if all models are free.
     """
 
     prices: PriceTable
     before: list[LedgerLine] = field(default_factory=list)
     free: bool = False
     changed: dict[int, LedgerLine] = field(default_factory=dict)
-    """The lines with calls that the journal does not contain yet, by identity."""
+    """The lines with calls that are not in the journal yet, by the lines' `id()`."""
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars, if known."""
+        """Record a call that was made. Returns its cost in picodollars, or None if the cost is not known."""
         line = self.line(call)
         cost = self.cost(call, usage)
         line.spent.add(usage, cost)
@@ -236,11 +236,11 @@ class Ledger:
         return cost
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Count a reply that was taken from the store or shared with an identical call."""
+        """Record a call that was answered by a stored reply or by the reply to an identical call."""
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return the cost of a call with this usage in picodollars, or None if it is unknown."""
+        """Return the cost, in picodollars, of a call with the given usage. Returns None if it is unknown."""
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
@@ -250,7 +250,7 @@ class Ledger:
         return cost
 
     def line(self, call: CallRecord) -> LedgerLine:
-        """Return the line for the call, creating it if needed."""
+        """Return the line that the call belongs to, creating it if necessary."""
         model, info = call.endpoint.model, call.info
         key = (id(model), info.stage, info.judge)
         line = self._lines.get(key)
@@ -259,17 +259,16 @@ class Ledger:
         return line
 
     def add_cached(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
-        """Add counts of cached replies from another process to the line with these names."""
+        """Add another process's counts of cached replies to the ledger line for `names`."""
         self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
-        """Reset the counts for this run, but not those of earlier runs."""
+        """Reset the counts of this run. The counts of earlier runs are kept."""
         self.changed.clear()
         self._lines.clear()
         self._by_names.clear()
 
     def _named(self, names: tuple[str, str, str, str, str]) -> LedgerLine:
-        """Return the line with these names, creating it if needed."""
         line = self._by_names.get(names)
         if line is None:
             line = self._by_names[names] = LedgerLine(*names)
@@ -281,22 +280,22 @@ class Ledger:
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> SpendCounts:
-        """Return the total that this run has spent."""
+        """Return the total cost and usage of the calls that this run made."""
         return sum_counts(line.spent for line in self._by_names.values())
 
     @property
     def earlier(self) -> SpendCounts:
-        """The total that earlier runs with the same journal spent."""
+        """The total cost and usage of earlier runs with the same journal."""
         return sum_counts(line.spent for line in self.before)
 
     def cached_total(self) -> SpendCounts:
-        """Return the total for cached replies: what their calls would have cost."""
+        """Return the total usage of cached replies, with the amount that their calls would have cost."""
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON-compatible data, with totals by model, stage and judge.
 
-        This also contains the prices, the total of earlier runs (`earlier`) and that of cached replies (`kept`).
+        This also contains the prices, the total for earlier runs (`earlier`) and the total for cached replies (`kept`).
         """
         return {
             **make_spending_report(self.lines),
@@ -307,9 +306,9 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Summarize the cost of ledger lines, in total and by model, stage and judge.
+    """Summarize the cost of the given ledger lines, in total and by model, stage and judge.
 
-    Cached replies are not included, and the totals by judge do not include lines without a judge.
+    Cached replies are not included. Lines without a judge are not included in the totals by judge.
     """
     return {
         "currency": "USD",
@@ -332,7 +331,7 @@ def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
 
 
 def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
-    """Return the sum of several counts."""
+    """Return the sum of the given counts."""
     total = SpendCounts()
     for count in counts:
         total.merge(count)
@@ -340,7 +339,7 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
-    """Return the total of `spent` for each value of the field `name`, in order of occurrence."""
+    """Return the total of `spent` for each value of the field `name`, in the order in which values first occur."""
     sums: dict[str, SpendCounts] = {}
     for line in lines:
         sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)
@@ -348,7 +347,7 @@ def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
 
 
 def _million_tokens() -> Usage:
-    """Return a usage of one million input and output tokens, to find out whether tokens are free."""
+    """Return a usage of one million input and output tokens. It serves to find out whether tokens are free."""
     from karenina_core.models.ports import Usage
 
     return Usage(input_tokens=10**6, output_tokens=10**6, calls=1)

@@ -1,4 +1,4 @@
-"""Model prices, and the contract for price lists.
+"""Model prices, and the interface for price lists.
 
 Amounts are whole picodollars (10^-12 US dollars), so that sums are exact. A price of 0.15 dollars per million tokens is
 150,000 picodollars per token.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
 
 PICODOLLARS: Final = 10**12
-"""Picodollars in a dollar."""
+"""The number of picodollars in a dollar."""
 
 _MILLION: Final = 10**6
 
@@ -34,9 +34,9 @@ def to_dollars(picodollars: int) -> Decimal:
 
 
 def format_cost(picodollars: int) -> str:
-    """Return an amount as text. Small amounts get more digits, and "$0" means exactly zero.
+    """Return an amount as text. Small amounts get more decimal places, and "$0" means exactly zero.
 
-    Anything less than a millionth of a dollar is "below $0.000001".
+    Anything less than a millionth of a dollar is shown as "below $0.000001".
     """
     if not picodollars:
         return "$0"
@@ -49,9 +49,9 @@ def format_cost(picodollars: int) -> str:
 
 
 def format_rounded_up(picodollars: int) -> str:
-    """Return an amount as text, rounded up so that it works as a budget.
+    """Return an amount as text, rounded up so that it is sufficient as a budget.
 
-    It has two significant digits and at most six decimals.
+    The amount has two significant digits and at most six decimal places.
     """
     amount = to_dollars(picodollars)
     return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
@@ -87,7 +87,7 @@ class Rates:
         """
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
-            """Return the price per token in picodollars, using `otherwise` if `price` is None."""
+            """Return the price per token in picodollars. If `price` is None, `otherwise` is used."""
             return to_picodollars((otherwise if price is None else price) / _MILLION)
 
         return cls(
@@ -104,7 +104,7 @@ class Tariff:
     """A model's tariff.
 
     `steps` contains pairs of a number of input tokens and rates, in ascending order. Requests with more input tokens
-    than that are charged at these rates. `request` is a fixed price per request, in picodollars.
+    than that number are charged at these rates. `request` is a fixed price per request, in picodollars.
     """
 
     rates: Rates
@@ -115,7 +115,7 @@ class Tariff:
         """Return the cost of one or more requests, in picodollars.
 
         Cached and cache-write tokens are part of the input tokens, and reasoning tokens are part of the output tokens.
-        For several requests, the average input decides which step applies.
+        For several requests, their average number of input tokens decides which step applies.
         """
         rates = self.rates
         if self.steps:
@@ -173,10 +173,10 @@ class PriceSource(Protocol):
 
     @property
     def edition(self) -> str:
-        """The edition of the list: a version, a date or a digest."""
+        """The edition of the list, such as a version, a date or a digest."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return a model's tariff and the list's own name for the model, or None if it is not in the list.
+        """Return a model's tariff and the list's own name for the model, or None if the list does not contain it.
 
         `served_by` is a base URL (containing `://`), the name of a provider, or None if the server is unknown.
         Implementations must not make requests.

@@ -1,4 +1,4 @@
-"""A run's command as JSON-compatible data without secrets, and restoring these secrets to resume the run.
+"""Storing a run's command without secrets, and restoring the secrets to resume the run.
 
 The journal stores the command as a label only. `karenina resume` reads it from the user's state folder
 (`karenina_engine.journal.user_state`).
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
 """The placeholder for a secret.
 
-To restore it, `restore_secrets` uses the whole entry from the user's own file.
+To restore the secret, `restore_secrets` uses the whole entry from the user's own file.
 """
 
 OWN_ONLY: Final = ("files", "paths", "benchmark_names")
@@ -44,14 +44,13 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|crede
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two commands ask for the same results.
 
-    Ignores versions of distributions, settings that do not change results (such as a budget), and what only the user's
-    own record contains. Everything else, including the folder and the output, must be equal.
+    Ignores the versions of distributions, settings that do not change results (such as a budget), and the parts that
+    are only in the user's own record. Everything else must be equal, including the folder and the output.
     """
     return _result_settings(one) == _result_settings(other)
 
 
 def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a command that determine its results."""
     from karenina_core.config import all_settings
 
     of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}
@@ -62,7 +61,7 @@ def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_content(benchmark: QuestionSource) -> str:
-    """Return a digest of the benchmark's file, or of its questions if it has no file."""
+    """Return a digest of the benchmark's file. If it has no file, its questions are used instead."""
     if benchmark.path is not None and benchmark.path.is_file():
         with benchmark.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -73,7 +72,7 @@ def digest_content(benchmark: QuestionSource) -> str:
 
 
 def digest_trusted_content(benchmark: QuestionSource) -> str:
-    """Return a digest of everything in the benchmark that `--trust-all` allows."""
+    """Return a digest of everything in the benchmark that `--trust-all` covers."""
     root = str(benchmark.workspace_root) if benchmark.workspace_root is not None else None
     digest = hashlib.sha256(digest_values([benchmark.run_config, root, list(benchmark.named_files)]).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
@@ -84,21 +83,21 @@ def digest_trusted_content(benchmark: QuestionSource) -> str:
 
 
 def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
-    """Return whether the benchmark's own configuration is still the same as in the command."""
+    """Return whether the benchmark's own configuration has not changed since the command was stored."""
     return digest_values(benchmark.run_config) == command.get("benchmark_config")
 
 
 def digest_values(value: Any) -> str:
-    """Return a digest of `value` as JSON, using `str` for values that JSON does not support."""
+    """Return a digest of `value` as JSON. Values that JSON does not support are converted with `str`."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
 def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its secrets filled in from `given`, the current settings of the user.
+    """Return a stored configuration with its secrets filled in from `given`, the user's current settings.
 
-    Models are matched by id, and must be equal apart from their secrets. The whole given entry is then used, so that a
-    secret never ends up in an entry from elsewhere. Missing API keys are left to the environment. Raises `ConfigError`
-    if an entry with a secret has changed, or if a secret is missing.
+    Models are matched by id, and must be equal except for their secrets. The user's whole entry is then used, so that a
+    secret never ends up in an entry from elsewhere. Missing API keys are read from the environment later. Raises
+    `ConfigError` if an entry with a secret has changed, or if a secret is missing.
     """
     values = dict(stored)
     for name in model_settings():
@@ -114,7 +113,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
 
 
 def _restore_by_id(now: Mapping[Any, Any], stored: Mapping[str, Any]) -> Any:
-    """Return a stored model with its secrets from the entry of the same id in `now` (see `restore_secrets`)."""
+    """Return a stored model with the secrets of the entry in `now` that has the same id. See `restore_secrets`."""
     return _restore_model(stored, now.get(stored["id"]))
 
 
@@ -131,7 +130,7 @@ def dump_config(config: VerificationConfig) -> dict[str, Any]:
 
 
 def _dump_model(model: ModelConfig) -> dict[str, Any]:
-    """Return the fields of a model as JSON-compatible data, with `LEFT_OUT` for secrets and MCP addresses."""
+    """Return a model's fields as JSON-compatible data, with `LEFT_OUT` in place of secrets and MCP addresses."""
     values: dict[str, Any] = _to_json(model.model_dump(mode="json", exclude_unset=True))
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())
@@ -146,13 +145,16 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL with its secret parts masked. Part of its digest is then appended to tell URLs apart."""
+    """Return a URL with its secret parts masked.
+
+    If anything was masked, part of the URL's digest is appended so that URLs can be told apart.
+    """
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an adapter's settings with `LEFT_OUT` for HTTP headers and values named like secrets.
+    """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and values that are named like secrets.
 
     Nested tables are searched, but lists are not.
     """
@@ -165,19 +167,19 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _holds_secret(value: Any) -> bool:
-    """Return whether a setting's value is marked as a secret."""
+    """Return whether the value of a setting is marked as a secret."""
     return isinstance(value, SecretStr)
 
 
 def _to_json(value: Any) -> Any:
-    """Return `value` as JSON-compatible data, with type names for values that JSON does not support."""
+    """Return `value` as JSON-compatible data. Unsupported values are replaced by the names of their types."""
     return json.loads(
         json.dumps(to_jsonable_python(value, fallback=lambda other: f"(no data: {type(other).__name__})"))
     )
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Restore a model's entry. `now` is the user's current entry, if any.
+    """Restore a model's entry. `now` is the user's current entry, if there is one.
 
     Raises `ConfigError` if a secret is needed but the entry has changed, or if a secret other than a key is missing.
     """
@@ -208,9 +210,9 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the fields in which two entries for a model differ, apart from keys.
+    """Return the names of the fields in which two entries for a model differ, ignoring keys.
 
-    If `now` is not a valid entry, the only element is the reason.
+    If `now` is not a valid entry, returns a list with a message that says so.
     """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)
@@ -223,12 +225,11 @@ def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
 
 
 def _has_left_out(value: Any) -> bool:
-    """Return whether a value contains a placeholder for a secret. Lists are not searched."""
+    """Return whether a value contains the placeholder for a secret. Lists are not searched."""
     if isinstance(value, dict):
         return any(_has_left_out(inner) for inner in value.values())
     return bool(value == LEFT_OUT)
 
 
 def _field(model: Any, name: str) -> Any:
-    """Return a field of a model's entry or object, or None if it has no such field."""
     return model.get(name) if isinstance(model, Mapping) else getattr(model, name, None)

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     import sqlite3
 
 DICTIONARY: Final = "dictionary "
-"""The start of the names of dictionaries in `meta`."""
+"""The prefix of dictionary names in `meta`."""
 _COPIES: Final = (1, 2)
 _ID_BYTES: Final = 8
 _WINDOW: Final = 14
-"""The size of zlib's window as a power of 2. Dictionaries can have 16 KiB."""
+"""The size of zlib's window, as a power of 2. Dictionaries can be up to 16 KiB in size."""
 _LEVEL: Final = 3
 _MEMORY: Final = 7
 _ENOUGH: Final = 12_000
-"""The bytes of samples from which a dictionary is made."""
+"""The number of bytes of samples needed to make a dictionary."""
 _SAMPLE: Final = 2_000
 """The number of bytes to sample at each end of a long text, where results are most alike."""
 RESULT_COLUMN: Final = 10
-"""The place of the text in a row of `results`."""
+"""The index of the result's text in a row of `results`."""
 
 
 class TextCompressor:
     """Compresses the texts that a run adds to a journal.
 
-    If a text needs a new value in `meta`, `store` is called with its name and value first.
+    If a text needs a new value in `meta`, the compressor first calls `store` with the value's name and the value.
     """
 
     def __init__(self, store: Callable[[str, bytes], None], dictionary: bytes | None = None) -> None:
@@ -51,7 +51,7 @@ class TextCompressor:
     def compress(self, text: str) -> str | bytes:
         """Compress a text for the journal.
 
-        The text is returned as it is if there is no dictionary yet or if it is longer than `MAX_BYTES`. Raises
+        The text is returned unchanged if there is no dictionary yet, or if it is longer than `MAX_BYTES`. Raises
         `UnicodeEncodeError` if it contains a lone surrogate.
         """
         data = text.encode()
@@ -74,8 +74,9 @@ class TextCompressor:
         self._prime(dictionary)
 
     def _prime(self, dictionary: bytes) -> None:
-        """Start using a dictionary. The primed compressor is copied for each text, which is faster than priming it
-        again.
+        """Start using a dictionary.
+
+        The primed compressor is copied for each text, which is faster than priming it again.
         """
         self._id = _digest(dictionary)
         self._primed = zlib.compressobj(_LEVEL, zlib.DEFLATED, -_WINDOW, _MEMORY, zdict=dictionary)
@@ -89,7 +90,7 @@ class TextReader:
         self._dictionaries: dict[bytes, bytes] = {}
 
     def read(self, stored: object) -> str:
-        """Return the original text, or an empty string if it is damaged or too long.
+        """Return the original text. Returns an empty string if the stored text is damaged or too long.
 
         Raises `sqlite3.Error` if the journal cannot be read.
         """
@@ -104,12 +105,15 @@ class TextReader:
             return ""
 
     def read_row(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results` with its text decompressed. The columns begin at `start`."""
+        """Return a row of `results` with its text decompressed.
+
+        `start` is the index of the table's first column in the row.
+        """
         at = start + RESULT_COLUMN
         return (*row[:at], self.read(row[at]), *row[at + 1 :])
 
     def dictionary(self, id: bytes) -> bytes | None:
-        """Return the dictionary with this id, or None if there is no intact copy."""
+        """Return the dictionary with the given id, or None if there is no intact copy."""
         if id not in self._dictionaries:
             query = "SELECT value FROM meta WHERE name = ?"
             for copy in _COPIES:
@@ -120,14 +124,14 @@ class TextReader:
 
 
 def dictionary_id(stored: bytes) -> bytes:
-    """Return the id of the dictionary used to compress a blob."""
+    """Return the id of the dictionary that was used to compress `stored`."""
     return stored[:_ID_BYTES]
 
 
 def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
-    """Return the dictionary in a row of `meta`, under the names of all its copies.
+    """Return a dictionary stored in a row of `meta`, under the names of all its copies.
 
-    Returns an empty dict for damaged copies and other rows.
+    Returns an empty dict if the copy is damaged or the row holds something else.
     """
     if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
         return {}

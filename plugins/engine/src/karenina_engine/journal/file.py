@@ -1,6 +1,6 @@
 """The journal file: opening, locking, and explaining errors.
 
-For the tables, see `karenina_engine.journal.schema`. A journal may come from anyone. The file and those that SQLite
+For the tables, see `karenina_engine.journal.schema`. A journal may come from anyone. The file and the files that SQLite
 keeps next to it are therefore checked before SQLite opens them, and the schema is checked afterwards.
 """
 
@@ -30,30 +30,30 @@ Sync = Literal["normal", "full"]
 _MAGIC: Final = b"SQLite format 3\0"
 _LONGEST_ROW: Final = 2**31 - 1  # the largest limit that SQLite accepts
 _HEADER: Final = 100
-"""The length of SQLite's header in bytes. Shorter files cannot be identified."""
+"""The length of SQLite's header, in bytes. Shorter files cannot be identified."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DAMAGED_IF_READ: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _NOT_UTF8: Final = "it contains text that is not UTF-8"
 _COMPANIONS: Final = ("-wal", "-shm", "-journal", ".lock")
-"""The suffixes of files next to a journal: SQLite's own and the lock file."""
+"""The suffixes of files next to a journal: SQLite's own files and the lock file."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""The end of a rollback file that names another file, which SQLite would delete."""
+"""The end of a rollback file that names another file. SQLite would delete that file."""
 ROW_ERRORS: Final = (
     *(OverflowError, TypeError, ValueError, sqlite3.DataError, sqlite3.IntegrityError),
     *(sqlite3.InterfaceError, sqlite3.ProgrammingError),
 )
-"""Errors that concern a single row, whatever the state of the disk."""
+"""Errors that concern a single row, regardless of the state of the disk."""
 _LOCK_TIMEOUT: Final = 0.3
-"""Seconds to wait for the lock. `is_locked` in another process holds it for a moment."""
+"""The number of seconds to wait for the lock. Another process's `is_locked` may hold it for a moment."""
 
 _WAIT_FOR_READERS: Final = 1000
-"""Milliseconds to wait for other processes to finish reading the journal at the end of a run."""
+"""The number of milliseconds to wait, at the end of a run, for other processes to finish reading the journal."""
 
 logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
-    """Raised if a journal cannot be opened, read or written. The message says why, and what to do."""
+    """Raised if a journal cannot be opened, read or written. The message gives the reason and advice."""
 
 
 class JournalDamaged(JournalError):
@@ -68,11 +68,11 @@ class JournalDamaged(JournalError):
 
 
 class JournalNotWritten(JournalError):
-    """Raised if a journal cannot be written. Rows that have been stored are safe."""
+    """Raised if a journal cannot be written. Rows that have already been stored are safe."""
 
 
 class JournalInUse(JournalError):
-    """Raised if another process is using the journal. `pid` is its id, if known."""
+    """Raised if another process is using the journal. `pid` is that process's id, if known."""
 
     def __init__(self, message: str, pid: int | None) -> None:
         super().__init__(message)
@@ -83,8 +83,8 @@ class JournalInUse(JournalError):
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
     """Convert errors from SQLite and the operating system to `JournalError`.
 
-    `doing` is a past participle for the message: "the journal ... cannot be `doing`". Writing errors become
-    `JournalNotWritten`, and damaged files `JournalDamaged`.
+    `doing` is a past participle for the message "the journal ... cannot be `doing`". If writing fails,
+    `JournalNotWritten` is raised. If the file is damaged, `JournalDamaged` is raised.
     """
     try:
         yield
@@ -101,7 +101,10 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:
-    """Build the error for a journal that cannot be `doing` (a past participle). `why` is the reason."""
+    """Build the error for a journal that cannot be `doing`, a past participle.
+
+    `why` is the reason.
+    """
     kind = JournalNotWritten if doing == "written" else JournalError
     return kind(f"the journal {path} cannot be {doing}: {why}")
 
@@ -109,7 +112,7 @@ def _make_error(path: Path, doing: str, why: str) -> JournalError:
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
     """Return whether an SQLite error means that the file is damaged.
 
-    When writing, some of these errors may be the statement's own fault.
+    During writing, the statement itself may be the cause of some of these errors.
     """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
@@ -123,9 +126,9 @@ def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal, without changing anything.
+    """Return whether SQLite can write to the journal. Nothing is changed.
 
-    Its header may forbid this. Raises `sqlite3.OperationalError` if the attempt fails for another reason.
+    The journal's header may forbid writing. Raises `sqlite3.OperationalError` if the test fails for another reason.
     """
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
@@ -144,7 +147,7 @@ def _has_code(error: sqlite3.Error) -> bool:
 def rename_existing(path: Path) -> None:
     """Rename an existing journal and its companion files to an unused name.
 
-    The new name is logged. Does nothing if there is no journal. Raises `JournalError` if a file cannot be renamed.
+    The new name is logged. If there is no journal, nothing happens. Raises `JournalError` if a file cannot be renamed.
     """
     if not path.exists():
         return
@@ -159,10 +162,11 @@ def rename_existing(path: Path) -> None:
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
-    """Open the journal for writing, creating it and its folder if necessary. You must hold its lock.
+    """Open the journal for writing, creating it and its folder if necessary.
 
-    With `sync="full"`, commits survive a power failure. Journals in an earlier, compatible format are marked as
-    current. Raises `JournalError` if the file is damaged, has another format, is not a journal or cannot be opened.
+    The caller must hold the journal's lock. With `sync="full"`, commits survive a power failure. Journals in an
+    earlier, compatible format are marked as current. Raises `JournalError` if the file is damaged, has another format,
+    is not a journal or cannot be opened.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):
@@ -190,9 +194,9 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
 
 
 def close_written(database: sqlite3.Connection) -> None:
-    """Close a connection from `open_to_write`, leaving a single file behind.
+    """Close a connection opened with `open_to_write`, leaving a single file behind.
 
-    If another process is reading the journal, its log file remains until the next run ends.
+    If another process is reading the journal, its log file remains until the end of the next run.
     """
     try:
         with suppress(sqlite3.Error):
@@ -203,9 +207,9 @@ def close_written(database: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open the journal for reading. This works while it is being written, and on a read-only disk.
+    """Open the journal for reading, even on a read-only disk or while another process is writing to it.
 
-    Raises `JournalError` if the file is missing, damaged, has another format or cannot be read.
+    Raises `JournalError` if the file is missing, is damaged, has another format or cannot be read.
     """
     check_before_opening(path, writing=False)
     if not path.is_file():
@@ -231,8 +235,8 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
     """Open an untrusted database. Each statement is committed, and any thread may use the connection.
 
-    Its schema cannot call functions, other files cannot be attached, and the length of rows is limited. With `uri`,
-    `name` is a `file:` URI.
+    The database's schema cannot call functions, no other files can be attached, and the length of rows is limited. If
+    `uri` is set, `name` is a `file:` URI.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))
@@ -246,8 +250,8 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
     """Raise `JournalError` if opening the journal could affect other files.
 
     Neither the journal nor its companion files may be links, pipes, devices or folders. Files that SQLite may write to
-    must not have other hard links, and a rollback file must not name another file. The journal itself is written only
-    if `writing` is set.
+    must not have other hard links, and a rollback file must not name another file. Set `writing` if the journal itself
+    will be written to.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -269,12 +273,12 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
 
 
 def _hard_link_problem(names: int) -> str | None:
-    """Return why a file with this many hard links must not be changed, or None if it has just one."""
+    """Return the reason why a file with `names` hard links must not be changed, or None if it has only one."""
     return f"has {names} names (hard links), and a change would affect all of them" if names > 1 else None
 
 
 def _file_type_problem(path: Path, mode: int) -> str:
-    """Describe a file that is not a regular file, for use in a message."""
+    """Describe the type of a file that is not a regular file, for a message."""
     if stat.S_ISLNK(mode):
         return f"is a link to {path.readlink()}"
     if stat.S_ISDIR(mode):
@@ -291,7 +295,7 @@ def _names_another_file(rollback: Path) -> bool:
 
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return the first row of a query, or None if there is none.
+    """Return the first row that a query finds, or None if it finds none.
 
     Returns `()` if the row contains text that is not UTF-8.
     """
@@ -305,17 +309,17 @@ def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[An
 
 
 def repaired_path(path: Path) -> Path:
-    """Return where a repaired journal is written before it replaces the one at `path`."""
+    """Return the path to which a repaired journal is written before it replaces the one at `path`."""
     return path.with_name(path.name + ".repaired")
 
 
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Lock the journal until `unlock` is called or the process ends.
 
-    This locks the file `<path>.lock`. If the process is killed, that file remains but is no longer locked. The folder
-    is created if necessary. Raises `JournalInUse` if another process holds the lock for more than `_LOCK_TIMEOUT`
-    seconds. Raises `JournalError` if the file cannot be locked, or if an earlier repair was interrupted and `repairing`
-    is not set.
+    The lock is held on the file `<path>.lock`. If the process is killed, that file remains but is no longer locked. The
+    journal's folder is created if necessary. Raises `JournalInUse` if another process holds the lock for more than
+    `_LOCK_TIMEOUT` seconds. Raises `JournalError` if the file cannot be locked, or if an earlier repair was interrupted
+    and `repairing` is not set.
     """
     from filelock import FileLock, Timeout
 
@@ -341,7 +345,7 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
 
 
 def unlock(lock: BaseFileLock) -> None:
-    """Remove the lock file and release the lock.
+    """Remove the lock file, then release the lock.
 
     In this order, a process that has the file open cannot lock it after it has disappeared.
     """
@@ -356,7 +360,7 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the process id that the journal names as its user, or None if there is none."""
+    """Return the process id stored in the journal while a process is using it, or None if there is none."""
     try:
         database = open_to_read(path)
     except JournalError:
@@ -374,9 +378,9 @@ def read_owner(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process is using the journal, and clean up after one that was killed.
+    """Return whether a process is using the journal. If it was killed, remove its lock file.
 
-    Returns False if the folder does not allow the check.
+    Returns False if the folder does not permit the check.
     """
     from filelock import FileLock, Timeout
 
@@ -405,9 +409,9 @@ def clear_owner(database: sqlite3.Connection) -> None:
 
 
 def _check_header(path: Path, cure: str) -> None:
-    """Check the header of a file, and raise `JournalDamaged` or `JournalError` if it is not a journal's.
+    """Check that a file has the header of a journal, or is empty.
 
-    Empty files are fine. `cure` says what to do about a file that is not a journal.
+    Raises `JournalDamaged` or `JournalError` otherwise. `cure` is the advice for a file that is not a journal.
     """
     with path.open("rb") as file:
         head = file.read(_HEADER)
@@ -426,7 +430,7 @@ def _is_empty(database: sqlite3.Connection) -> bool:
 def _check(path: Path, database: sqlite3.Connection) -> None:
     """Raise `JournalError` if an open database is not a journal that this version can read.
 
-    It must have exactly the tables and indexes of a journal.
+    A journal must have exactly the expected tables and indexes.
     """
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
@@ -454,7 +458,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _explain(error: sqlite3.Error) -> str:
-    """Explain an SQLite error, and say what to do about it."""
+    """Return an explanation of an SQLite error, with advice."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     next_step = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:

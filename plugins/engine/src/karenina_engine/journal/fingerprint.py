@@ -1,4 +1,4 @@
-"""Fingerprints, to find out whether a stored result is still valid."""
+"""Fingerprints that tell whether a stored result is still valid."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
-"""Settings that decide which items there are but do not change their results."""
+"""Settings that determine which items a run has but do not change their results."""
 _AT_ONCE: Final = 1024
-"""The maximum number of questions in the cache. There are never that many in progress."""
+"""The maximum number of questions in the cache. Fewer than that are in progress at any time."""
 _OF_NO_RESULT: Final = {
     "endpoint_api_key",
     "request_timeout",
@@ -45,11 +45,11 @@ _OF_NO_RESULT: Final = {
 _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 _RUBRICS: Final = ("rubric", "dynamic_rubric")
 _MATCHED: Final = ("id", "question")
-"""Fields whose text is normalized to NFC before comparison."""
+"""Fields whose text is normalized to NFC before it is compared."""
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recordings, or None if it has none or they cannot be read."""
+    """Return a digest of a model's recordings, or None if it has none or they are unreadable."""
     recorded = model.manual_traces
     if recorded is None:
         return None
@@ -63,7 +63,10 @@ def digest_recordings(model: ModelConfig) -> str | None:
 
 
 def digest_json(value: Any) -> bytes:
-    """Return a digest of `value` as JSON and the core's version. Values that JSON does not support count by name."""
+    """Return a digest of `value` as JSON and of the core's version.
+
+    Values that JSON does not support are represented by name.
+    """
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
@@ -76,9 +79,9 @@ def _named(value: object) -> str:
 class Fingerprints:
     """The fingerprints of a run's items.
 
-    A fingerprint covers everything that determines a result, apart from the replies: the question with its template,
-    traits and folders, the code that is trusted, both models, the stages of its plan, the version of the core, and all
-    settings that are not marked `changes_results: False`. Keys, timeouts and other items do not matter.
+    A fingerprint covers everything that determines a result except the replies: the question with its template, traits
+    and folders, the trusted code, both models, the stages of the plan, the version of the core, and all settings that
+    are not marked `changes_results: False`. Keys, timeouts and other items have no effect on it.
     """
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
@@ -99,12 +102,12 @@ class Fingerprints:
     def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """Return the fingerprint of an item. `judge` is None if the item has no judge.
 
-        Call `read_folders` first if the folders should not be read here.
+        This may read the question's folders. To avoid that, call `read_folders` first.
         """
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return digests of what many items share: settings, plan and models."""
+        """Return the digests of everything that many items share: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
         entry = self._common.get(at)
         if entry is None:
@@ -114,7 +117,7 @@ class Fingerprints:
         return entry[1]
 
     def _question(self, question: Question, plan: Plan) -> bytes:
-        """Return digests of what depends on the question, reading its folders if necessary."""
+        """Return the digests of everything that depends on the question, reading its folders if necessary."""
         at = id(question), id(plan)
         entry = self._questions.get(at)
         if entry is not None:
@@ -122,7 +125,7 @@ class Fingerprints:
         return self._note(question, plan, digest_folders(source_folders(plan, self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
-        """Cache the digests of a question. The oldest of more than `_AT_ONCE` is dropped."""
+        """Compute and cache the digests of a question. If the cache is full, the oldest entry is dropped."""
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()
@@ -130,9 +133,9 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Return which of the question's sources are trusted, or empty bytes if none are.
+        """Return a byte for each of the question's sources that says whether it is trusted.
 
-        A result must not outlive the trust that it needed.
+        Returns empty bytes if none are trusted. A result must not remain valid when the trust that it needed is gone.
         """
         if not (self._trust.everything or self._trust.digests):
             return b""
@@ -143,9 +146,9 @@ class Fingerprints:
         return bytes(covered) if any(covered) else b""
 
     def _settings(self, config: VerificationConfig) -> dict[str, Any]:
-        """Return the settings that can change a result, except those that only determine which items there are.
+        """Return the settings that can change a result, with their models replaced by digests.
 
-        Models are replaced by their digests.
+        Settings that only determine which items a run has are omitted.
         """
         values = {
             name: config.setting(name)
@@ -162,7 +165,7 @@ class Fingerprints:
         }
 
     def _model(self, model: ModelConfig) -> bytes:
-        """Return a digest of a model: fields that can change a result, the adapter's version, and recordings."""
+        """Return a digest of a model's relevant fields, its adapter's version, and its recordings."""
         if isinstance(model, PanelModel):
             judges = [self._model(judge) for judge in (*model.members, *model.others)]
             return digest_json([model.id, [judge.hex() for judge in judges]])
@@ -176,9 +179,9 @@ class Fingerprints:
 
 
 def digest_question(question: Question) -> bytes:
-    """Return a digest of a question without its dates, and of the core's version.
+    """Return a digest of a question, without its dates, and of the core's version.
 
-    Id and text are normalized to NFC. A template class is represented by its template id.
+    The question's id and text are normalized to NFC. A template class is represented by its template id.
     """
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     if not content["extra"]:  # so that journals from earlier versions can be continued

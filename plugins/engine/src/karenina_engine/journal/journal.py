@@ -1,4 +1,4 @@
-"""The journal of a run, which stores every reply and every result.
+"""The journal of a run, in which every reply and every result is stored.
 
 Replies are stored before they are used, so that no call is made twice. For the tables, see
 `karenina_engine.journal.schema`.
@@ -77,9 +77,9 @@ logger = logging.getLogger("karenina")
 class Journal:
     """A journal, locked by this process from `open` to `close`.
 
-    It can be used by one event loop at a time. Rows are collected and committed together, and the awaitables from
-    `store` and `finish` complete once the row is in the file. With `replaying`, calls are not allowed, and a missing
-    reply is an error.
+    Only one event loop can use it at a time. Rows are collected and committed together. An awaitable returned by
+    `store` or `finish` completes once its row is in the file. If `replaying` is set, calls are not allowed and a
+    missing reply is an error.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Journal:
 
     @property
     def broken(self) -> JournalError | None:
-        """The error after which the file can no longer be written, or None."""
+        """The error after which the file can no longer be written, or None if there was none."""
         return self._writer.broken
 
     @property
@@ -128,10 +128,11 @@ class Journal:
     ) -> Self:
         """Open the journal at `path`, creating it if necessary.
 
-        With `fresh`, an existing journal is renamed first. `replaying` opens the file for reading only. With
-        `sync="full"`, commits survive a power failure. Rows wait briefly for others to be committed with, unless none
-        of the calls in `limits` are in flight. Raises `JournalError` if the file is damaged, has another format, is not
-        a journal or cannot be written, and `JournalInUse` if another process is using it.
+        If `fresh` is set, an existing journal is renamed first. If `replaying` is set, the file is only opened for
+        reading. With `sync="full"`, commits survive a power failure. Rows are held back briefly so that several can be
+        committed together, unless none of the calls in `limits` are in flight. Raises `JournalError` if the file is
+        damaged, has another format, is not a journal or cannot be written, and `JournalInUse` if another process is
+        using it.
         """
         file = Path(path)
         if replaying:
@@ -162,7 +163,7 @@ class Journal:
     ) -> None:
         """Close the journal.
 
-        If the block raised an exception, a `JournalError` from closing is only logged.
+        If the `with` block raised an exception, a `JournalError` from closing is only logged.
         """
         try:
             self.close()
@@ -188,10 +189,10 @@ class Journal:
 
     @contextmanager
     def closed_for_fork(self) -> Iterator[None]:
-        """Close the file while the block runs, because SQLite connections must not be used after a fork.
+        """Close the file during the `with` block, because SQLite connections must not be used after a fork.
 
-        The journal stays locked. Raises `JournalError` if collected rows cannot be written, or if the file cannot be
-        reopened.
+        The journal stays locked. Raises `JournalError` if the collected rows cannot be written, or if the file cannot
+        be reopened.
         """
         if not self.replaying:
             self.flush()
@@ -211,7 +212,7 @@ class Journal:
 
         `command` is JSON-compatible data without secrets. From now on, the counts in `ledger` are stored together with
         the replies, and `ledger.before` contains the totals of earlier sessions. If the benchmark has a file, the
-        command is also stored in the user's state folder for `karenina resume`.
+        command is also stored in the user's state folder, where `karenina resume` finds it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
@@ -231,7 +232,7 @@ class Journal:
     def _own_id(self) -> str:
         """Return the journal's random id.
 
-        A new id is stored if the journal has none or is a copy of another journal.
+        If the journal has no id or is a copy of another journal, a new id is created and stored.
         """
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
@@ -241,7 +242,7 @@ class Journal:
         return id
 
     def _dictionary_of_run(self) -> bytes | None:
-        """Return the dictionary for compressing the run's results, if there is one."""
+        """Return the dictionary that compresses the run's results, or None if there is none yet."""
         query = "SELECT result FROM results WHERE run = ? AND typeof(result) = 'blob' LIMIT 1"
         row = self._row(query, self.run_id)
         return self._texts.dictionary(dictionary_id(row[0])) if row else None
@@ -253,8 +254,8 @@ class Journal:
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
         """Store the endpoint digests of the run's models, by port and model id.
 
-        They replace those stored before. Rescoring uses them to find replies. If an answering model and a judge have
-        the same id, there are two digests for it.
+        They replace any digests stored before. Rescoring uses them to find replies. If an answering model and a judge
+        have the same id, there are two digests for that id.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
@@ -262,7 +263,7 @@ class Journal:
             self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the stored endpoint digests, ignoring any that are malformed."""
+        """Return the stored endpoint digests. Malformed digests are ignored."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -275,7 +276,7 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
-        """Start a session, and write the changed lines of `ledger` with each commit.
+        """Start a session. From now on, each commit also writes the changed lines of `ledger`.
 
         Sets `ledger.before` to the totals of earlier sessions.
         """
@@ -288,9 +289,9 @@ class Journal:
         )
 
     def run_digest(self) -> str | None:
-        """Return the run's id in result files, or None if there is no run or the journal has no id.
+        """Return the id of the run, as used in result files. Returns None if there is no run or the journal has no id.
 
-        This is the current run or, in a replay, the last one.
+        In a replay, this is the last run; otherwise it is the current one.
         """
         last = self._last_run() if self.replaying else None
         number = last.id if last is not None else self.run_id
@@ -298,19 +299,19 @@ class Journal:
         return digest_run(row[0], number) if row and number else None
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return the command of the last run, if any. Raises `JournalDamaged` if its row is damaged."""
+        """Return the last run's command, or None if there was no run. Raises `JournalDamaged` if its row is damaged."""
         last = self._last_run()
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        """Return the row of the last run, if any. Raises `JournalDamaged` if it is damaged."""
+        """Return the last run's row, or None if there was no run. Raises `JournalDamaged` if it is damaged."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Commit the collected rows, and record how many calls the run made.
+        """Commit the collected rows, and record the number of calls that the run made.
 
-        The end time is recorded only if the run has `finished`. The ledger is not stored after this. Raises
+        The end time is only recorded if the run has `finished`. The ledger is no longer stored after this. Raises
         `JournalError` if the file cannot be written.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
@@ -335,10 +336,10 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored reply to an identical call, or None if it cannot be reused or does not exist.
+        """Return the stored outcome of an identical call, or None if there is none that can be reused.
 
-        A replay also returns errors and replies that cannot be reused, and raises `PortError` if there is nothing to
-        return. Raises `JournalError` if the file could not be written or cannot be read.
+        A replay also returns errors and replies that cannot be reused. If there are none, it raises `PortError`. Raises
+        `JournalError` if the file cannot be read, or if an earlier attempt to write it failed.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -350,16 +351,16 @@ class Journal:
     def reply(self, call: CallRecord) -> StoredReply | None:
         """Return the stored reply or error of a call, even if it cannot be reused.
 
-        Returns None if there is none, if its row is damaged, or if it is empty. Replays do return the empty replies of
-        agents.
+        Returns None if there is none, if its row is damaged, or if the reply is empty. In a replay, an agent's empty
+        reply is returned too.
         """
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
         """Look up the stored reply or error of a call. Also returns whether its row is damaged.
 
-        Damage is logged, and empty replies count as missing (`_is_missing`). Raises `JournalError` if the file could
-        not be written or cannot be read.
+        Damage is logged. Empty replies count as missing (see `_is_missing`). Raises `JournalError` if the file cannot
+        be read, or if an earlier attempt to write it failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -379,8 +380,8 @@ class Journal:
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
         """Store the outcome of a call, and return once it is in the file.
 
-        It replaces any earlier outcome. Raises `PortError` if the reply cannot be stored, so that only its item fails.
-        Raises `JournalError` if the file cannot be written.
+        It replaces any earlier outcome. Raises `PortError` if the reply cannot be stored, so that only its own item
+        fails. Raises `JournalError` if the file cannot be written.
         """
         try:
             stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
@@ -398,7 +399,7 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query, or None if there is none.
+        """Return the first row that a query finds, or None if it finds none.
 
         Returns `()` if the row contains invalid UTF-8.
         """
@@ -406,7 +407,10 @@ class Journal:
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that part of the file is damaged, as a warning only the first time. `what` describes the part."""
+        """Log that part of the file is damaged. Only the first time, this is a warning.
+
+        `what` describes the damaged part.
+        """
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored. Run `karenina journal repair %s` to keep "
@@ -417,7 +421,10 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Run the block in a single transaction, which makes reading faster. Do not write anything in it."""
+        """Run the `with` block in a single transaction. This makes reading faster.
+
+        The block must not write anything.
+        """
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
@@ -430,7 +437,7 @@ class Journal:
         """Do nothing, because calls that were not made are not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Return False if there is certainly no reply with this key."""
+        """Return False if there is certainly no reply with the given key."""
         return self._had_replies or self._known_keys is None or key in self._known_keys
 
     # ---- results
@@ -441,9 +448,10 @@ class Journal:
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with this fingerprint, if it was stored before the journal was opened.
+        """Return the item's result with the given fingerprint, if it was stored before the journal was opened.
 
-        The question's id is looked up as given and in both normal forms. Damaged results are ignored with a warning.
+        The question's id is looked up as given and in both Unicode normal forms. Damaged results are ignored with a
+        warning.
         """
         if not self._had_results:
             return None
@@ -466,14 +474,17 @@ class Journal:
         return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
 
     def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results` with its text decompressed. The columns begin at `start`."""
+        """Return a row of `results` with its text decompressed.
+
+        `start` is the index of the table's first column in the row.
+        """
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
         """Return whether every result in `file` is also in the last run, so that the file can be replaced.
 
-        A last line that was cut off only has to be the start of a result.
+        If the last line is incomplete, it only has to match the start of a result.
         """
         with journal_errors(self.path, "read"):
             return output_check.holds_all_lines(self._database, self._texts, file)
@@ -481,11 +492,11 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result. Await the return value to be sure that it is in the file.
+        """Store an item's result. Once the returned awaitable has completed, it is in the file.
 
-        `text` is the result from `dump_result`, `index` is the item's index in the run's matrix, and `again` means that
-        the item must run again. Raises `UnstorableRow`, at once or when awaited, if the result cannot be stored, and
-        `JournalError` if the file cannot be written.
+        `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix. Set
+        `again` if the item must run again. Raises `UnstorableRow`, either at once or when awaited, if the result cannot
+        be stored, and `JournalError` if the file cannot be written.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)
@@ -495,35 +506,38 @@ class Journal:
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
-        """Store a result from another process. Call `flush` to write it to the file."""
+        """Add a result from another process. Call `flush` to write it to the file."""
         self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Record that a stored result also belongs to this run, at `index` in its matrix."""
+        """Record that a stored result also belongs to this run, at `index` in the run's matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
             self._writer.add(MARK_SEEN, (self.run_id, index, stored.row))
 
     # ---- writing
 
     def flush(self) -> None:
-        """Commit the collected rows now. If this raises `JournalError`, the rows are kept for another attempt."""
+        """Commit the collected rows now.
+
+        Raises `JournalError` if this fails. The rows are then kept for another attempt.
+        """
         self._writer.flush()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
     """Return whether a stored reply counts as missing because it is empty.
 
-    Empty replies of agents do not count as missing in a replay.
+    In a replay, an agent's empty reply does not count as missing.
     """
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
 REPLAY_CURE: Final = "; run without --replay to make the call"
-"""The end of the error for a missing reply. Rescoring removes it, because it has no such option."""
+"""The end of the error message for a missing reply. Rescoring removes it because it has no such option."""
 
 
 def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
-    """Return the error for a call whose reply is missing or `damaged` in a replay."""
+    """Return the error for a call whose reply is missing or damaged in a replay."""
     info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
     target = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"

@@ -1,4 +1,4 @@
-"""The files named in a benchmark, and how they looked when the user ran or trusted the benchmark.
+"""The files named in a benchmark, and their state when the user ran or trusted the benchmark.
 
 Anyone who can write to the benchmark's folder can replace a file with a link or change a program without touching the
 benchmark itself. Trust in a value and `karenina resume` therefore compare the files too.
@@ -20,16 +20,16 @@ from karenina_core.models.ports import SourceFolder
 from karenina_toolkit.files.source_digest import digest_folder
 
 _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".jar", ".exe", ".bat")
-"""File name endings of programs that an interpreter runs."""
+"""File name extensions of programs that an interpreter runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
     """A file or folder named by a benchmark, as it was when it was recorded.
 
-    `name` is relative to `base` and refers to `resolved`. With `linked`, links lead there. `inside` is true if it is
-    inside the benchmark's `folder`. A `program` can be executed; data cannot. `digest` is a digest of the contents, or
-    None if they do not matter or cannot be read.
+    `name` is relative to `base` and refers to `resolved`. `linked` is True if it does so through links. `inside` is
+    True if it is inside `folder`, the benchmark's folder. `program` is True if it may be executed rather than only
+    read. `digest` is a digest of its contents, or None if the contents are irrelevant or unreadable.
     """
 
     name: str
@@ -43,9 +43,9 @@ class NamedFile:
 
     @classmethod
     def at(cls, name: str, base: str, folder: str, *, program: bool = False) -> NamedFile:
-        """Look up the file or folder that `name` refers to now, relative to `base`.
+        """Look up the file or folder that `name` currently refers to, relative to `base`.
 
-        `folder` is the benchmark's folder. The contents are not digested. Raises `ValueError` if `name` cannot be a
+        `folder` is the benchmark's folder. No digest of the contents is made. Raises `ValueError` if `name` cannot be a
         path.
         """
         resolved = os.path.realpath(Path(base, name))
@@ -54,7 +54,7 @@ class NamedFile:
         return cls(name, base, folder, program, resolved, resolved != plain, inside)
 
     def with_digest(self) -> NamedFile:
-        """Return a copy with a digest of the contents, unless this is a folder around the benchmark's own."""
+        """Return a copy with a digest of the contents. A folder that contains the benchmark's folder gets no digest."""
         kind, digest = _kind_of(self.resolved), None
         if kind == stat.S_IFREG:
             digest = _digest_file(self.resolved)
@@ -63,22 +63,25 @@ class NamedFile:
         return NamedFile(**{**asdict(self), "digest": digest})
 
     def now(self) -> NamedFile:
-        """Look up the same name again. Programs always get a digest, other files only if they have one here."""
+        """Look up the same name again, and return the file in its current state.
+
+        A program always gets a digest. Any other file only gets one if this object has one.
+        """
         file = NamedFile.at(self.name, self.base, self.folder, program=self.program)
         return file if self.digest is None and not self.program else file.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
-        """Return what the user trusts besides the name: the target of a link, and the contents of a program."""
+        """Return the properties that the user trusts besides the name: a link's target and a program's contents."""
         pairs = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (
             [*pairs, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else pairs
         )
 
     def dangerous_change(self, now: NamedFile) -> str | None:
-        """Describe a change that would make a run read or start something the user has not seen.
+        """Describe a change after which a run would read or start something that the user has not seen.
 
-        Returns None if there is no such change. Data inside the benchmark's folder belongs to its author, as do the
-        questions, and may change.
+        Returns None if there is no such change. Data inside the benchmark's folder may change, because it belongs to
+        the author of the benchmark, like the questions.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved} and now points to {now.resolved}"
@@ -98,9 +101,9 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Describe the changes to files that prevent a user's own command from being repeated.
+    """Describe the changes to files because of which a user's own command must not be repeated.
 
-    Pass `starts=False` to ignore programs, and `benchmark=False` to ignore the benchmark file.
+    Set `starts` to False to ignore programs, and `benchmark` to False to ignore the benchmark file.
     """
     then = [NamedFile(**file) for file in command["files"]]
     files = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
@@ -108,9 +111,9 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Describe all changes to the files of a user's own command, dangerous or not.
+    """Describe all changes to the files of a user's own command, whether or not they are dangerous.
 
-    If a parent folder now points elsewhere, it is listed instead of the names below it.
+    If a parent folder now points elsewhere, the folder is listed instead of the names inside it.
     """
     changes = []
     for file in (NamedFile(**values) for values in command["files"]):
@@ -130,24 +133,24 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
 
 
 def has_same_data(command: Mapping[str, Any]) -> bool:
-    """Return whether the files outside the benchmark's folder are unchanged since the command was stored."""
+    """Return whether the files outside the benchmark's folder have not changed since the command was stored."""
     outside = [NamedFile(**file) for file in command["files"] if not file["inside"]]
     return all(file.now() == file for file in outside)
 
 
 def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
-    """Yield the data file or folder that `name` refers to, if it can be a path. Nothing is opened."""
+    """Yield the data file or folder that `name` refers to, unless `name` cannot be a path. Nothing is opened."""
     if "\0" not in name:
         place = str(folder.absolute())
         yield NamedFile.at(name, place, place)
 
 
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
-    """Yield the files in `folder` that are named in `texts` and could be programs.
+    """Yield the files in `folder` that `texts` name and that could be programs.
 
-    A name can be a whole text or a word in a command. Words are relative to the folder or to the working directory. A
-    folder counts only if it is the whole text. As a word, it stands for its `__main__.py`, which is what Python runs.
-    Missing files count if the word is clearly a file name.
+    A name is either a whole text or one word of a command. Words are relative to the folder or to the working
+    directory. A folder only counts if its name is the whole text. If its name is a word, the folder's `__main__.py`
+    counts instead, because that is what Python runs. A missing file counts if the word is clearly a file name.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
@@ -161,7 +164,7 @@ def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a command, including values of options and words of nested commands, as in `sh -c`."""
+    """Yield the words of a command, including the values of options and the words of nested commands as in `sh -c`."""
     for word in _split(text):
         attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
         for part in (word, word.partition("=")[2], attached):
@@ -172,7 +175,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split a command as a shell does, and also as the arguments of a program."""
+    """Split a command in two ways: as a program's arguments, and as a shell does with its operators."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -184,7 +187,7 @@ def _split(text: str) -> list[str]:
 def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) -> Iterator[NamedFile]:
     """Look up a name relative to `base`, and yield the file with its digest if it is in `folder`.
 
-    A missing file counts if its name is clearly a path. With `absent`, it always counts.
+    A missing file counts if its name is clearly a path, or if `absent` is set.
     """
     path, place = base.absolute() / name, folder.absolute()
     if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
@@ -197,7 +200,7 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:
     """Return whether the name of a missing file is clearly a path.
 
-    Anything that could be a command or a key is not, because keys must not be stored.
+    This is False for anything that could be a command or a key, because keys must not be stored.
     """
     if any(map(str.isspace, name)):
         return False
@@ -211,7 +214,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _kind_of(path: str) -> int | None:
-    """Return the type of a file as given by `stat.S_IFMT`, or None if it does not exist."""
+    """Return the type of a file, as given by `stat.S_IFMT`, or None if the file does not exist."""
     try:
         return stat.S_IFMT(Path(path).stat().st_mode)
     except OSError:

@@ -1,4 +1,4 @@
-"""Checking that a journal contains every result in a file, so that the file can be written again."""
+"""Checking that a journal contains every result in a file, so that the file can be replaced."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _OF_LAST_RUN: Final = (
 def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
     """Return whether every result in `file` is also in the last run of a journal.
 
-    Results are compared in the form stored in the journal. A last line that was cut off only has to be the start of a
-    result. Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
+    Results are compared in the form in which the journal stores them. If the last line is incomplete, it only has to
+    match the start of a result. Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))
@@ -44,7 +44,7 @@ def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path)
 
 
 def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: bytes) -> bool:
-    """Return whether a line cut off after these bytes can be a result of the last run."""
+    """Return whether an incomplete line that begins with `start` can be a result of the last run."""
     named = _QUESTION_ID.search(start)
     for (value,) in database.execute(_OF_LAST_RUN, (json.loads(named[1]) if named is not None else None,)):
         stored = texts.read(value)
@@ -57,16 +57,16 @@ def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: 
 
 
 def _stored_text(text: str, value: object) -> bytes:
-    """Return the text stored as `value` as `dump_result` would write it, or empty bytes if it is not a result.
+    """Return the text stored as `value` in the form that `dump_result` writes, or empty bytes if it is not a result.
 
-    Earlier versions included default values and did not compress.
+    Earlier versions included default values and did not compress texts.
     """
     data = text.encode("utf-8", "replace")
     return data if isinstance(value, bytes) else _text(LineReader(), data) or b""
 
 
 def _text(reader: LineReader, line: bytes) -> bytes | None:
-    """Return the result in a line as the journal stores it, or None if the line is not a result."""
+    """Return the result in a line in the form that the journal stores, or None if the line is not a result."""
     try:
         result = reader.read(line, "the line")
     except ResultFileError:
@@ -75,5 +75,5 @@ def _text(reader: LineReader, line: bytes) -> bytes | None:
 
 
 def _digest(text: bytes) -> bytes:
-    """Return the start of a text's digest. Shorter digests save memory."""
+    """Return the first 16 bytes of a text's digest. This saves memory."""
     return hashlib.sha256(text).digest()[:16]

@@ -1,7 +1,7 @@
 """Repairing a journal by copying everything that is still intact to a new file.
 
-The damaged file is only read, through a copy, and kept under another name. The new file takes its place once it is
-complete. A repair that gets killed can be repeated at any point.
+The damaged file is only read, through a copy, and is kept under another name. Once the new file is complete, it takes
+the damaged file's place. If a repair is killed at any point, it can be repeated.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ _ROW_IDS: Final = {
     "results": "SELECT rowid FROM results INDEXED BY results_by_place",
 }
 _TEMPORARY_FACTS: Final = frozenset({"pid", "host"})
-"""Names in `meta` that exist only while a process is using the journal."""
+"""Names in `meta` that only exist while a process is using the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
     """The outcome of a repair.
 
-    `kept` and `lost` count rows by table, but more rows may be missing than are known. `repaired` is the path of the
-    repaired journal, or None if there was nothing to repair. `kept_as` is the new name of the damaged file, or None if
-    this repair did not rename it.
+    `kept` and `lost` are numbers of rows by table. More rows may be missing than `lost` counts. `repaired` is the path
+    of the repaired journal, or None if there was nothing to repair. `kept_as` is the new name of the damaged file, or
+    None if this repair did not rename it.
     """
 
     journal: Path
@@ -80,8 +80,8 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
     """Repair the journal at `path`, or write everything that can be read to a new journal at `output`.
 
     Without `output`, the damaged file is kept under another name, and an interrupted repair is completed. Undamaged
-    journals are left alone, and earlier formats are converted. Raises `JournalInUse` if a process is using the journal,
-    and `JournalError` if it is missing or unreadable, or if `output` exists.
+    journals are not changed, and earlier formats are converted. Raises `JournalInUse` if a process is using the
+    journal, and `JournalError` if the journal is missing or unreadable, or if `output` exists.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -93,7 +93,7 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    """Repair a locked journal, or complete an interrupted repair."""
+    """Repair a journal that this process has locked, or complete an interrupted repair."""
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():
@@ -128,7 +128,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
 
 
 def _copy_aside(path: Path) -> Path:
-    """Copy a file and its write-ahead log to an unused name, and return the new path."""
+    """Copy a file and its write-ahead log to an unused name, and return the path of the copy."""
     aside = free_name(path)
     for ending in ("-wal", ""):
         beside, other = (file.with_name(file.name + ending) for file in (path, aside))
@@ -147,7 +147,7 @@ def _copy(file: Path, other: Path) -> None:
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
-    """Move the repaired journal to `path`, and remove the files that SQLite keeps alongside it."""
+    """Move the repaired journal to `path`, and remove the files that SQLite keeps next to it."""
     for ending in ("-wal", "-shm", "-journal"):  # before the rename, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)
@@ -155,15 +155,15 @@ def _put_in_place(ready: Path, path: Path) -> None:
 
 
 def _remove(file: Path) -> None:
-    """Remove a database and the files that SQLite keeps alongside it."""
+    """Remove a database and the files that SQLite keeps next to it."""
     for ending in ("", "-wal", "-shm", "-journal"):
         file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy everything readable to a new journal.
+    """Copy everything that is readable to a new journal.
 
-    Returns whether the journal was undamaged, and how many rows were kept and lost in each table.
+    Returns whether the journal was undamaged, and the numbers of rows kept and lost in each table.
     """
     _remove(copy)
     _remove(new)
@@ -187,9 +187,10 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy, and return whether it is undamaged.
+    """Open the copy, and return it together with whether it is undamaged.
 
-    If its first page is unusable, it is replaced with that of a new journal, where tables start at the same positions.
+    If its first page is unusable, it is replaced with the first page of a new journal, whose tables start at the same
+    positions.
     """
     database = connect(str(copy))
     try:
@@ -226,7 +227,7 @@ def _application(database: sqlite3.Connection) -> int:
 
 
 def _replace_first_page(file: Path) -> None:
-    """Replace the first page of a file, with the header and the schema, by that of a new journal."""
+    """Replace the first page of a file, which holds the header and the schema, with the first page of a new journal."""
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:
@@ -249,7 +250,7 @@ def _replace_first_page(file: Path) -> None:
 def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
     """Copy the readable rows of `meta`, and return whether all dictionaries are intact.
 
-    The owner is not copied, and neither are long values except dictionaries.
+    The owner is not copied. Long values are only copied if they are dictionaries.
     """
     names: list[object] = []
     with contextlib.suppress(*_UNREADABLE_FILE):
@@ -271,9 +272,9 @@ def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
 def _copy_rows(
     path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table, and return how many were kept and lost.
+    """Copy the valid rows of a table, and return the numbers of rows that were kept and lost.
 
-    Digests are added if the source does not have them.
+    If the source has no digests, they are added.
     """
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
@@ -299,7 +300,7 @@ def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows in the index of a table, or 0 if it cannot be read."""
+    """Return the number of rows in a table's index, or 0 if it is unreadable."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:
@@ -310,7 +311,7 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
     """Yield the readable rows of a table, and None for each row that is known to be lost.
 
-    This gives up after many unreadable parts, so more rows may be missing.
+    After many unreadable parts, the search is given up, so more rows may be missing.
     """
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
@@ -341,7 +342,7 @@ def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tu
 
 
 def _last_row_id(database: sqlite3.Connection, table: str) -> int:
-    """Return the greatest row id in the table or its index, or 0 if neither can be read."""
+    """Return the highest row id in the table or its index, or 0 if neither can be read."""
     last = 0
     with contextlib.suppress(*_UNREADABLE_FILE):
         last = database.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0  # noqa: S608
@@ -352,9 +353,9 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent`, from the start and, if that fails, also from the end.
+    """Yield the rows of `spent` from the start and, if that fails, also from the end.
 
-    The table has no row ids. If the last value is None, rows in the middle may be lost.
+    The table has no row ids. If the last value yielded is None, rows in the middle may be lost.
     """
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()

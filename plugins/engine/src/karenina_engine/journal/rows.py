@@ -1,6 +1,6 @@
-"""The rows of a journal, and a filter to find out quickly that a key has no row.
+"""The rows of a journal, and a filter that quickly tells that there is no row for a key.
 
-When rows are read, nothing in the file is trusted.
+Nothing in a journal is trusted when its rows are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST: Final = 2**63 - 1
 _END_OF_TIME: Final = 1e11  # seconds: Python's dates cannot hold later times
 _NO_RETRIES: Final = "{}"
 _FILTER_BITS: Final = 1 << 25
-"""4 MB; a million keys set one bit in 33."""
+"""The number of bits, which take up 4 MB. With a million keys, one bit in 33 is set."""
 _TURNS: Final = "turns"
 _FILES: Final = "kept_files"
 _ANSWERED: Final = "answered"
@@ -39,15 +39,16 @@ _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
 class UnstorableRow(KareninaError):
-    """Raised if a row cannot be stored, for example because of a count of 2^63 or a lone surrogate."""
+    """Raised if a row cannot be stored, for example because it contains a count of 2^63 or a lone surrogate."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
     """A stored result.
 
-    `row` is its row id, and `text` its JSON. With `again`, the item must run again. `run` and `index` are the latest
-    run that included the result and its index there. With `compressed`, the text has the form written by `dump_result`.
+    `row` is its row id, and `text` is its JSON. If `again` is set, the item must run again. `run` is the latest run
+    that included the result, and `index` is its index in that run. If `compressed` is set, the text has the form that
+    `dump_result` writes.
     """
 
     row: int
@@ -60,7 +61,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class FinishedItem:
-    """A finished item, as the arguments of `Journal.finish`. `text` is its result."""
+    """A finished item: the arguments of `Journal.finish`. `text` is its result."""
 
     index: int
     item: ItemId
@@ -72,7 +73,7 @@ class FinishedItem:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A row of `runs`: start, end (None if it has not ended), number of items, and command."""
+    """A row of `runs`: the start, the end (None if the run has not ended), the number of items, and the command."""
 
     id: int
     began: float
@@ -92,7 +93,7 @@ class StoredReply:
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     """Build the row for the outcome of a call. Raises `TypeError` or `ValueError` if it cannot be stored.
 
-    Errors and composite calls have no tokens or calls of their own, so these are 0.
+    For errors and composite calls, the numbers of tokens and calls are 0.
     """
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
@@ -122,7 +123,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
 
 
 def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], str | bytes]) -> tuple[Any, ...]:
-    """Build the row for an item's result. `compress` converts the text to its stored form.
+    """Build the row for an item's result. `compress` converts the result's text to its stored form.
 
     Raises `ValueError` if the text cannot be stored.
     """
@@ -133,7 +134,7 @@ def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], 
 
 
 def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
-    """Build the row for a ledger line, with counts limited to the range of their columns."""
+    """Build the row for a ledger line. Counts are limited to the range of their columns."""
     counts = (max(0, min(int(getattr(line.spent, name)), _MOST)) for name in COUNTED)
     return with_digest("spent", (session, *line.names, *counts))
 
@@ -141,7 +142,7 @@ def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
     """Read the reply in a row of `replies`.
 
-    Returns None if the row is damaged or belongs to another call than the one with this key.
+    Returns None if the row is damaged or does not belong to the call with the given key.
     """
     if row[0] != key or not is_intact("replies", row):
         return None
@@ -164,7 +165,7 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
 
 
 DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors from reading a value that Karenina did not write."""
+"""Errors raised while reading a value that Karenina did not write."""
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
@@ -183,7 +184,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Read a row of `runs`, if there is one. Raises `JournalDamaged` if it is damaged."""
+    """Read a row of `runs`, or return None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row
@@ -227,9 +228,9 @@ def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
 
 
 def _read_spent(text: str) -> tuple[float, int | None]:
-    """Return the seconds of the answered requests and their cost in picodollars, from the end of a reply's JSON text.
+    """Return the seconds and the cost in picodollars of the answered requests, from the end of a reply's JSON text.
 
-    Return 0.0 and None if it does not contain them, because an older version wrote it.
+    Returns 0.0 and None if the text does not contain them because an older version wrote it.
     """
     start = text.rfind(f',"{_ANSWERED}":')
     try:
@@ -241,7 +242,7 @@ def _read_spent(text: str) -> tuple[float, int | None]:
 
 
 def _counts(text: str) -> dict[str, int]:
-    """Parse the number of retries by category. Raises `ValueError` if a number is not an integer."""
+    """Parse the numbers of retries by category. Raises `ValueError` if one of them is not an integer."""
     counts: Mapping[str, Any] = json.loads(text)
     if not all(type(count) is int for count in counts.values()):
         raise ValueError("a retry count must be an integer")
@@ -249,13 +250,16 @@ def _counts(text: str) -> dict[str, int]:
 
 
 class BloomFilter:
-    """A Bloom filter for keys that are digests. It never misses a key, but may find one that was never added."""
+    """A Bloom filter for keys that are digests.
+
+    It never misses a key that was added, but it may also report a key that was never added.
+    """
 
     def __init__(self) -> None:
         self._bits = bytearray(_FILTER_BITS // 8)
 
     def add(self, key: bytes) -> None:
-        """Add a key, which must be at least 4 bytes long."""
+        """Add a key of at least 4 bytes."""
         number = int.from_bytes(key[:4], "big") % _FILTER_BITS
         self._bits[number >> 3] |= 1 << (number & 7)
 

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 3
 READABLE: Final = (2, 3)
-"""The formats that can be read. Format 2 is upgraded when a run continues with the journal."""
+"""The formats that can be read. A run that continues with a journal of format 2 upgrades it."""
 APPLICATION: Final = 0x4B617231
-"""The application id in SQLite's header."""
+"""The application id in the SQLite header of a journal."""
 
 SCHEMA: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -86,7 +86,7 @@ CREATE TABLE runs (
     digest BLOB NOT NULL
 );
 """
-"""Any change to the schema requires a new `FORMAT`."""
+"""The SQL statements that create a journal's tables. Any change to them requires a new `FORMAT`."""
 
 LAST_RUN: Final = "SELECT * FROM runs ORDER BY id DESC LIMIT 1"
 STORE_REPLY: Final = (
@@ -113,13 +113,13 @@ STORE_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
 STORE_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _NOT_COVERED: Final = {"results": 2}
-"""How many leading columns the digest of a row does not cover, by table."""
+"""The number of leading columns that a row's digest does not cover, by table."""
 
 _LONGEST_NAME: Final = 60
 
 
 def create_tables(database: sqlite3.Connection) -> None:
-    """Create a journal's tables in an empty database, and store the version and the time."""
+    """Create a journal's tables in an empty database, and store the current version and time."""
     from karenina_core.catalog import __version__
 
     database.execute("BEGIN IMMEDIATE")
@@ -132,9 +132,9 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def row_digest(table: str, values: Sequence[Any]) -> bytes:
-    """Compute the digest of a row. `values` contains its columns in order, without the digest.
+    """Compute the digest of a row. `values` contains the row's columns in order, without the digest.
 
-    `run` and `place` of a result are not covered. Raises `UnicodeEncodeError` if the last value contains a lone
+    For a result, `run` and `place` are not covered. Raises `UnicodeEncodeError` if the last value contains a lone
     surrogate.
     """
     *head, last = values[_NOT_COVERED.get(table, 0) :]
@@ -149,7 +149,10 @@ def with_digest(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_intact(table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row of this table matches its digest. It must have all columns in order."""
+    """Return whether a row of the given table matches its digest.
+
+    `row` must contain all columns of the table, in order.
+    """
     try:
         return bool(row_digest(table, row[:-1]) == row[-1])
     except (TypeError, ValueError):
@@ -157,7 +160,10 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 
 
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
-    """Describe the first difference between a database's schema and that of a journal, if any."""
+    """Describe the first difference between a database's schema and a journal's schema.
+
+    Returns None if there is no difference.
+    """
     ours, theirs = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in theirs.items():
         if name not in ours:
@@ -177,7 +183,7 @@ def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
 
 @cache
 def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
-    """Return what `_objects` returns for a valid journal."""
+    """Return the objects of a valid journal, in the form that `_objects` returns."""
     objects: dict[str, tuple[str, str, str]] = {}
     for statement in SCHEMA.strip().removesuffix(";").split(";\n"):
         words = statement.split()
@@ -188,5 +194,5 @@ def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
 
 
 def _short(name: str) -> str:
-    """Quote a name, shortening it to `_LONGEST_NAME` characters."""
+    """Quote a name. Names with more than `_LONGEST_NAME` characters are shortened."""
     return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")

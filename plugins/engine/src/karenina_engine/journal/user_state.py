@@ -1,8 +1,8 @@
 """The commands of the user's own runs, stored for `karenina resume`.
 
 Journals are not trusted, since they may come from anyone. A run's command is therefore stored separately in the user's
-state folder, in `runs/<journal id>.json`, together with the path of the journal. Copies and other journals with the
-same id have no command there.
+state folder, in `runs/<journal id>.json`, together with the path of the journal. This way, copies and other journals
+with the same id have no command.
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ from karenina_toolkit.files.state_folder import (
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _VERSION: Final = 1
 _UNREACHABLE: Final = 30 * 86400.0
-"""Seconds to keep a command while its journal's folder is missing. The drive may be mounted again."""
+"""The number of seconds to keep a command while its journal's folder is missing.
+
+The folder may be on a drive that will be mounted again.
+"""
 
 logger = logging.getLogger("karenina")
 
 
 class _Command(BaseModel, defer_build=True):
-    """A run's command, as written by `karenina_engine.journal.command`."""
+    """A run's command, in the form written by `karenina_engine.journal.command`."""
 
     folder: str
     benchmark: str
@@ -71,20 +74,21 @@ def new_id() -> str:
 
 
 def is_id(value: object) -> bool:
-    """Return whether `value` could be an id from `new_id`, and so is safe in a file name."""
+    """Return whether `value` could be an id from `new_id`, so that it is safe to use in a file name."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def runs_folder() -> Path:
-    """Return the folder for commands. Raises `UserStateError` if there is no state folder."""
+    """Return the folder that contains the commands. Raises `UserStateError` if there is no state folder."""
     return state_folder() / "runs"
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store the command of a run. `id` is the id of its journal.
+    """Store a run's command. `id` is the id of the run's journal.
 
-    This also removes commands of journals that no longer exist and older commands for the same path. If the folder
-    cannot be written, a warning is logged and the run continues, but `karenina resume` cannot repeat it.
+    This also removes the commands of journals that no longer exist, and older commands for the same path. If the folder
+    cannot be written to, a warning is logged and the run continues, but `karenina resume` will not be able to repeat
+    it.
     """
     try:
         folder = runs_folder()
@@ -99,9 +103,9 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 
 
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
-    """Return the command of this user's run with `journal`, if there was one.
+    """Return the command of this user's run with `journal`, or None if there was none.
 
-    The path must match as well as the id. Raises `UserStateError` if the file is malformed or unreadable, or if another
+    Both the id and the path must match. Raises `UserStateError` if the file is malformed or unreadable, or if another
     user could have written it.
     """
     if not is_id(id):
@@ -114,7 +118,7 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether `journal` is a copy of one that this user ran and that still exists.
+    """Return whether `journal` is a copy of a journal that this user ran and that still exists.
 
     Returns False if the stored command cannot be read.
     """
@@ -128,7 +132,7 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Read a state file, or return None if it does not exist.
+    """Read a state file. Returns None if it does not exist.
 
     Raises `UserStateError` if the file is malformed or unreadable, or if another user could have written it.
     """
@@ -161,7 +165,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
     """Remove the commands of journals that no longer exist, and older commands for the same path.
 
-    Files that cannot be read or removed are left alone.
+    Files that cannot be read or removed are skipped.
     """
     for file in list(_state_files(folder)):
         if file.stem == id:
@@ -182,7 +186,8 @@ def _state_files(folder: Path) -> Iterator[Path]:
 def _is_stale(journal: Path, file: Path) -> bool:
     """Return whether the journal no longer exists.
 
-    If its whole folder is missing, it counts as existing for `_UNREACHABLE` seconds after the command was stored.
+    If its whole folder is missing, the journal counts as existing for `_UNREACHABLE` seconds after the command was
+    stored.
     """
     if journal.exists():
         return False

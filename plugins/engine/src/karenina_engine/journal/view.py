@@ -1,4 +1,4 @@
-"""Read-only access to a journal, even while a process is using it."""
+"""Read-only access to a journal, even while another process is using it."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _ONE_ROW: Final = {
 class Status:
     """The status of a journal's last run, and totals over all of its runs.
 
-    `done` is how many of the `items` have a result, and `again` how many would run again because a call failed or a
-    stage raised an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were
-    cut off or whose workspace no longer exists. `calls` and tokens are totals over all stored replies, and `spent` is
-    the ledger of all runs. `pid` is the process using the journal, 0 if its id is unknown, or None if there is none.
-    `version` is the version of the core that created the journal, and `distributions` contains the versions used by the
-    last run.
+    `done` is the number of `items` that have a result. `again` is the number of items that would run again because a
+    call failed or a stage raised an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts
+    replies that were cut off or whose workspace no longer exists. `calls` and the numbers of tokens are totals over all
+    stored replies, and `spent` is the ledger of all runs. `pid` is the id of the process using the journal, 0 if its id
+    is unknown, or None if there is no such process. `version` is the version of the core that created the journal, and
+    `distributions` contains the versions that the last run used.
     """
 
     items: int
@@ -63,7 +63,7 @@ class Status:
 
 
 class JournalView:
-    """A journal opened for reading. Other processes may be using it."""
+    """A journal opened for reading. Other processes may be using it at the same time."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the journal. Raises `JournalError` if it is damaged, has another format or is not a journal."""
@@ -78,10 +78,10 @@ class JournalView:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:
-        """Return the command of the last run, if any (see `karenina_engine.journal.command`).
+        """Return the last run's command, or None if there was no run. See `karenina_engine.journal.command`.
 
         The command is only a label. Do not run it, since the journal may come from anyone. Like all methods of this
-        class, this raises `JournalDamaged` if the data it reads is damaged.
+        class, this raises `JournalDamaged` if the data that it reads is damaged.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
@@ -92,21 +92,21 @@ class JournalView:
         return row[0] if row is not None else None
 
     def run_digest(self) -> str | None:
-        """Return the id of the last run in result files, if there was a run."""
+        """Return the id of the last run, as used in result files. Returns None if there was no run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
         """Return the status of the last run.
 
-        If a killed process has left its lock file behind, the file is removed.
+        If a process was killed and left its lock file behind, the file is removed.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        """Return the status of a run, or of a journal without any if `run` is None."""
+        """Return the status of the given run. If `run` is None, the journal has no runs."""
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -151,9 +151,9 @@ class JournalView:
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def prices(self) -> dict[str, dict[str, float]]:
-        """Return the latest price of each model in US dollars per million tokens, by `id (interface:name)`.
+        """Return each model's latest price in US dollars per million tokens, by `id (interface:name)`.
 
-        Models are left out if their price is unknown or depends on the length of the prompt.
+        Models are omitted if their price is unknown or depends on the length of the prompt.
         """
         prices: dict[str, dict[str, float]] = {}
         for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):
@@ -167,9 +167,9 @@ class JournalView:
         return prices
 
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
-        """Count the reusable calls for these answers, by model id and stage.
+        """Count the reusable calls for the given answers, by model id and stage.
 
-        `answers` contains pairs of question id and replicate.
+        `answers` contains pairs of a question id and a replicate.
         """
         counts: Counter[tuple[str, str]] = Counter()
         for question, replicate, model, stage, calls in self._all(
@@ -181,9 +181,9 @@ class JournalView:
         return counts
 
     def results(self, model: str | None = None) -> Iterator[str]:
-        """Yield the results of the last run as JSON, in matrix order. Default values may be left out.
+        """Yield the results of the last run as JSON, in matrix order. Default values may be omitted.
 
-        Set `model` to the id of an answering model to get only its results.
+        Set `model` to the id of an answering model to get only that model's results.
         """
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
@@ -191,9 +191,9 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the results of the last run for these questions, as pairs of an item and its JSON.
+        """Yield the last run's results for the given questions, as pairs of an item and its JSON.
 
-        An item whose fingerprint changed during the run has two results. The last one is valid.
+        If an item's fingerprint changed during the run, it has two results. The last one is valid.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -214,16 +214,17 @@ class JournalView:
         return Counter(dict(counts))
 
     def first_questions(self, most: int) -> list[str]:
-        """Return the question ids of the first `most` results of the last run. Ids may repeat."""
+        """Return the question ids of the first `most` results in the last run. Ids may be repeated."""
         first = "SELECT question_id FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY place LIMIT ?"
         return [row[0] for row in self._all(first, most)]
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the answers of the last run without duplicates, followed by answers that no result uses.
 
-        Each answer has `question_id`, `question` (only if a result uses it), `replicate`, `model` (the answering
-        model's id), and either `text` or, for an agent, `trace`, with messages in the form of `Message.to_dict`. Failed
-        calls are left out. Set `model` to the id of an answering model to get only its answers.
+        Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
+        answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of
+        `Message.to_dict`. Failed calls are omitted. Set `model` to the id of an answering model to get only that
+        model's answers.
         """
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
@@ -249,11 +250,11 @@ class JournalView:
             yield {**_named(answer), **content}
 
     def calls(self) -> Table:
-        """Return a table of all stored calls, in the order in which they were stored. See `CALLS` for its columns."""
+        """Return a table of all stored calls, in the order in which they were stored. `CALLS` lists its columns."""
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the rows of `calls` that belong to a result, without duplicates.
+        """Yield the rows of `calls` that belong to the given result, without duplicates.
 
         Calls that are not in the journal are skipped.
         """
@@ -262,18 +263,17 @@ class JournalView:
                 yield self._call(self._intact("replies", row, id))
 
     def _calls(self) -> Iterator[Row]:
-        """Yield the rows of `calls` for all replies."""
         return map(self._call, self._rows("replies", "SELECT rowid FROM replies ORDER BY rowid"))
 
     def _call(self, row: Sequence[Any]) -> Row:
-        """Return the row of `calls` for a row of `replies`. Raises `JournalDamaged` if a value cannot be read."""
+        """Convert a row of `replies` to a row of `calls`. Raises `JournalDamaged` if a value cannot be read."""
         with self._damage("replies", row):
             return make_row(CALLS, row)
 
     def _rows(self, table: str, query: str, *values: Any) -> Iterator[Sequence[Any]]:
-        """Yield the rows for the row ids that `query` selects, one at a time.
+        """Yield the rows whose ids `query` selects, one at a time.
 
-        Raises `JournalDamaged` if a row is damaged. Rows deleted in the meantime are skipped.
+        Raises `JournalDamaged` if a row is damaged. Rows that have been deleted in the meantime are skipped.
         """
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
@@ -281,7 +281,7 @@ class JournalView:
                 yield self._intact(table, self._with_text(row) if table == "results" else row, id)
 
     def _intact(self, table: str, row: Sequence[Any], id: int) -> Sequence[Any]:
-        """Return a row of a table. Raises `JournalDamaged`, naming the row's id, if the row is not intact."""
+        """Return `row` if it is intact. Otherwise, raise `JournalDamaged` with the row's `id`."""
         if not is_intact(table, row):
             raise_damaged(self.path, table, f"row {id}")
         return row
@@ -293,9 +293,9 @@ class JournalView:
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
-        """Convert errors from reading a value in the block to `JournalDamaged`.
+        """Convert errors raised in the `with` block while reading a value to `JournalDamaged`.
 
-        Pass `row` if the message should name its question.
+        Pass `row` if the message should include its question.
         """
         try:
             yield
@@ -303,21 +303,21 @@ class JournalView:
             raise_damaged(self.path, table, f"a row of question {row[7]!r}" if row else "a row")
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query, or None if there is none."""
+        """Return the first row that a query finds, or None if it finds none."""
         with journal_errors(self.path, "read"):
             row: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
             return row
 
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
         with journal_errors(self.path, "read"):
             return self._database.execute(query, values).fetchall()
 
 
 def find_journal(results: Path) -> Path | None:
-    """Return the journal next to a result file whose last run wrote that file, if there is one.
+    """Return the journal next to a result file whose last run wrote that file, or None if there is none.
 
-    The journal is found by the run id in the file's header, whatever its name. Unreadable journals are ignored.
+    The journal is identified by the run id in the file's header, so it may have any name. Unreadable journals are
+    ignored.
     """
     run = read_header(results).get("id")
     if not isinstance(run, str):
@@ -331,12 +331,12 @@ def find_journal(results: Path) -> Path | None:
 
 
 def _distributions(command: Mapping[str, Any]) -> dict[str, str]:
-    """Return the versions of the distributions in a command, if it names any."""
+    """Return the versions of the distributions listed in a command. The dict is empty if none are listed."""
     versions = command.get("distributions")
     return {name: str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _named(answer: tuple[str, str, int]) -> dict[str, Any]:
-    """Return the names of an answer as a table."""
+    """Return the parts that identify an answer as a table."""
     question_id, model, replicate = answer
     return {"question_id": question_id, "replicate": replicate, "model": model}

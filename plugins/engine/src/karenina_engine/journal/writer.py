@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 GATHERING: Final = 0.04
 """The minimum number of seconds between two commits while models are answering.
 
-Rows that arrive in between are written together. Their items also continue together, which is faster: a question takes
-a fifth less time than with half of this interval. With longer intervals, a server that allows few concurrent calls is
-idle between commits (`benchmarks/efficiency.py`).
+Rows that arrive in between are committed together. Their items then also continue together, which is faster: compared
+with half of this interval, a question takes a fifth less time. With a longer interval, a server that allows few
+concurrent calls is idle between commits (`benchmarks/efficiency.py`).
 """
 
 logger = logging.getLogger("karenina")
@@ -39,7 +39,7 @@ class _Row:
     stored: asyncio.Future[None] | None = None
 
     def end(self, error: Exception | None) -> None:
-        """Resolve the row's future. Without an error, the row is in the file."""
+        """Resolve the row's future. If `error` is None, the row is in the file."""
         stored = self.stored
         if stored is None or stored.done():
             return
@@ -53,10 +53,10 @@ class _Row:
 class JournalWriter:
     """Collects the rows of a journal and commits them together.
 
-    `write` returns a future, which resolves when the row has been committed. It fails with `UnstorableRow` if the row
-    cannot be stored, or with `JournalError` if the file cannot be written, after which every write fails. Each commit
-    also writes the changed lines of `ledger`, for the session `session`. `unwritten_keys` contains the keys of replies
-    that are not in the file yet. Rows do not wait for others if none of the calls in `limits` are in flight.
+    `write` returns a future that resolves when the row has been committed. It fails with `UnstorableRow` if the row
+    cannot be stored, or with `JournalError` if the file cannot be written. After that, every write fails. Each commit
+    also writes the changed lines of `ledger` for the session `session`. `unwritten_keys` contains the keys of replies
+    that are not in the file yet. If none of the calls in `limits` are in flight, rows are committed without delay.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:
@@ -72,9 +72,9 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Write a row with the next commit, and return a future that resolves after it.
+        """Add a row to the next commit, and return a future that resolves when it has been committed.
 
-        Must be called in an event loop. Raises `JournalError` if an earlier commit failed.
+        This must be called in an event loop. Raises `JournalError` if an earlier commit failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -83,17 +83,17 @@ class JournalWriter:
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Write a row with the next commit, logging a warning if it cannot be stored.
+        """Add a row to the next commit. If it cannot be stored, a warning is logged.
 
-        Must be called in an event loop.
+        This must be called in an event loop.
         """
         self._add_row(_Row(statement, values))
 
     def flush(self) -> None:
         """Commit the collected rows and the changed ledger lines now.
 
-        Rows that cannot be stored are skipped, and their futures fail. If this raises `JournalError`, the file cannot
-        be written, and all rows are kept for another attempt.
+        Rows that cannot be stored are skipped, and their futures fail. Raises `JournalError` if the file cannot be
+        written. All rows are then kept for another attempt.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -118,7 +118,7 @@ class JournalWriter:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the block as a transaction, which is rolled back after an error.
+        """Run the `with` block as a transaction. It is rolled back if an exception is raised.
 
         Errors from SQLite and the operating system are raised as `JournalError`.
         """
@@ -143,10 +143,10 @@ class JournalWriter:
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
-        """Write the rows and the changed ledger lines, and return errors for rows that cannot be stored.
+        """Write the rows and the changed ledger lines, and return the errors for rows that cannot be stored.
 
-        The errors are keyed by the row's `id()`. Raises `JournalError` if the file cannot be written at all. Nothing is
-        stored in that case.
+        The errors are keyed by the row's `id()`. Raises `JournalError` if the file cannot be written at all. In that
+        case, nothing is stored.
         """
         changed = self.ledger.changed.values() if self.ledger is not None else ()
         spent = [make_spent_row(self.session, line) for line in changed]
@@ -171,7 +171,7 @@ class JournalWriter:
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
         """Write the rows one at a time, because one of them could not be stored.
 
-        Returns the errors by the row's `id()`. Errors that nobody is waiting for are logged as warnings.
+        Returns the errors, keyed by the row's `id()`. Errors that nobody is waiting for are logged as warnings.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
@@ -187,9 +187,9 @@ class JournalWriter:
         return refused
 
     def _add_row(self, row: _Row) -> None:
-        """Add a row to the next commit, and schedule the commit.
+        """Add a row to the next commit, and schedule that commit.
 
-        It takes place `GATHERING` seconds after the last one, or at once if no calls are in flight.
+        It takes place `GATHERING` seconds after the previous commit. If no calls are in flight, it takes place at once.
         """
         self._rows.append(row)
         loop = asyncio.get_running_loop()
@@ -201,7 +201,7 @@ class JournalWriter:
             self._timer = loop.call_later(rest, self._tick) if rest > 0 else loop.call_soon(self._tick)
 
     def _tick(self) -> None:
-        """Commit the collected rows, and pass errors on to the tasks waiting for them."""
+        """Commit the collected rows. Errors are passed on to the tasks that are waiting for the rows."""
         self._timer = None
         try:
             self.flush()

@@ -1,1 +1,1 @@
-"""Work without model calls: estimates, prompt previews, rescoring and replays."""
+"""Work that needs no model calls: estimates, prompt previews, rescoring and replays."""

@@ -1,8 +1,8 @@
 """Estimating the calls, tokens and cost of a run without making any calls.
 
 The prompts for a sample of the questions are previewed (`karenina_engine.offline.prompt_preview`) for every answering
-model and judge. The other questions are assumed to be similar. How long the replies will be is not known. If the
-journal has at least three calls by a model in a stage, their mean is used. Otherwise:
+model and judge. The other questions are assumed to be similar. The lengths of the replies are not known in advance. If
+the journal has at least three calls by a model in a stage, their mean is used. Otherwise:
 
 - a prompt has 4 characters per token (from 5 to 3; in non-Latin scripts 1.5, from 2.5 to 1), and its schema is counted;
 - a text reply has `TEXT` tokens (least, typical, most), as does the answer in a judge's prompt;
@@ -49,11 +49,11 @@ class Span(NamedTuple):
     most: float
 
     def times(self, other: Span) -> Span:
-        """Return the product, component by component."""
+        """Return the product of two spans, component by component."""
         return Span(*(a * b for a, b in zip(self, other, strict=True)))
 
     def plus(self, other: Span) -> Span:
-        """Return the sum, component by component."""
+        """Return the sum of two spans, component by component."""
         return Span(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -63,7 +63,7 @@ TEXT: Final = Span(50, 300, 1500)
 REASONS: Final = Span(0, 60, 600)
 TURNS: Final = Span(1, 4, 25)
 MEASURED: Final = 3
-"""The number of calls in a journal that are enough to use their mean."""
+"""The minimum number of calls in a journal for their mean to be used."""
 
 _ANSWER: Final = ("The answer of the model under test would stand here. " * 24).strip()
 _TOKENS_PER_ASCII: Final = Span(1 / 5, 1 / 4, 1 / 3)
@@ -79,8 +79,8 @@ _Key = tuple[str, str, str, str]
 class EstimatedLine:
     """The expected calls, tokens and cost of one model in one stage.
 
-    Calls with replies in the journal are not included. `cost` is in picodollars, or None if the price is unknown.
-    `measured` means that the tokens are based on calls in the journal.
+    Calls with replies in the journal are not included. `cost` is in picodollars, or None if the price is unknown. If
+    `measured` is set, the numbers of tokens are based on calls in the journal.
     """
 
     model: str
@@ -98,10 +98,10 @@ class EstimatedLine:
 class Estimate:
     """The expected calls and costs of a run.
 
-    `done` is how many of the `items` have a result in the journal, and `kept` is how many calls for the others have a
-    reply there and are not paid for again. Prompts were previewed for `sample` questions. `not_counted` gives the
-    reason for each stage or judge that is not included, and `failed` the error of each stage whose preview failed.
-    `spent` is what earlier runs with the journal have cost, in picodollars.
+    `done` is the number of `items` that have a result in the journal. `kept` is the number of calls for the other items
+    that have a reply in the journal, and so are not paid for again. Prompts were previewed for `sample` questions.
+    `not_counted` gives the reason for each stage or judge that is not included, and `failed` gives the error of each
+    stage whose preview failed. `spent` is the amount that earlier runs with the journal have cost, in picodollars.
     """
 
     items: int
@@ -116,12 +116,12 @@ class Estimate:
 
     @property
     def calls(self) -> Span:
-        """The expected calls of all lines."""
+        """The expected number of calls of all lines."""
         return _sum(line.calls for line in self.lines)
 
     @property
     def cost(self) -> Span:
-        """The expected cost of the lines whose price is known, in picodollars."""
+        """The expected cost, in picodollars, of the lines whose price is known."""
         return _sum(line.cost for line in self.lines if line.cost is not None)
 
     @property
@@ -132,7 +132,7 @@ class Estimate:
     def format_cost(self) -> str:
         """Return the cost and its range as text.
 
-        It starts with "at least" if some prices are unknown, and is "unknown" if all of them are.
+        The text starts with "at least" if some prices are unknown, and is "unknown" if all of them are.
         """
         least, typical, most = (format_cost(round(cost)) for cost in self.cost)
         if not self.known and not any(self.cost):
@@ -183,11 +183,11 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """Estimate a run over these questions, without making any calls.
+    """Estimate a run over the given questions, without making any calls.
 
-    If there is a journal, only the remaining work is counted. `sample` is the maximum number of questions to preview.
-    Logs warnings about unusable plugins. Raises `PlanError` if a question has no valid plan, `ConfigError` if a
-    required plugin is missing, and `JournalError` if the journal cannot be read.
+    If there is a journal, only the remaining work is counted. `sample` is the maximum number of questions whose prompts
+    are previewed. Logs warnings about unusable plugins. Raises `PlanError` if a question has no valid plan,
+    `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -205,7 +205,7 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return the indexes of items that have a usable result in the journal, as keys of a dict."""
+    """Return the indexes of items that have a usable result in the journal, as the keys of a dict."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -227,8 +227,8 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
 class _RemainingWork:
     """The answers and items that a run still has to produce.
 
-    `answers` counts answers by model, and `items` counts items by model and judge. `places` contains the indexes of the
-    questions, and `answered` the answers.
+    `answers` counts the answers by model, and `items` counts the items by model and judge. `places` contains the
+    indexes of the questions, and `answered` contains the answers.
     """
 
     matrix: Matrix
@@ -239,7 +239,7 @@ class _RemainingWork:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items that are not in `done`, with their answers and questions."""
+        """Count the items that are not in `done`, together with their answers and questions."""
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
@@ -258,7 +258,7 @@ class _RemainingWork:
             self.answered.add((task.question.id, task.replicate))
 
     def sample(self, most: int) -> list[Question]:
-        """Return up to `most` of the remaining questions, evenly spread."""
+        """Return at most `most` of the remaining questions, evenly spaced."""
         many = len(self.places)
         chosen = range(many) if many <= most else (number * many // most for number in range(most))
         return [self.matrix.questions[self.places[at]] for at in chosen]
@@ -275,7 +275,7 @@ async def _make_estimate(
 ) -> Estimate:
     """Preview the prompts for a sample of questions, and scale them up to the remaining work.
 
-    `view` is the journal, if there is one.
+    `view` is the journal, or None if there is none.
     """
     matrix = counted.matrix
     questions = counted.sample(sample)
@@ -320,9 +320,9 @@ async def _make_estimate(
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
-    """Return the judges that are asked about every item.
+    """Return the judges that judge every item.
 
-    Each comes with the index of its items in the matrix, and whether it is the first judge.
+    Each comes with its index among the matrix's judges and with whether it is the first in the list.
     """
     asked = [
         (at, member)
@@ -352,13 +352,13 @@ class _LineCounter:
 
     @property
     def lines(self) -> list[EstimatedLine]:
-        """The lines so far."""
+        """The lines that have been counted so far."""
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: float) -> None:
-        """Count a prompt that is sent `times` times. This may be a fraction.
+        """Count a prompt that is sent `times` times. This number may be a fraction.
 
-        If the journal has enough calls of the model in this stage, their mean is used instead of the prompt's tokens.
+        If the journal has enough of the model's calls in this stage, their mean is used instead of the prompt's tokens.
         """
         model = prompt.target
         key = (model.id, model.interface, model.model_name, prompt.stage)
@@ -373,9 +373,9 @@ class _LineCounter:
         line.output_tokens = line.output_tokens.plus(output.times(many))
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract the calls with replies in the journal, and return how many there are.
+        """Subtract the calls that have replies in the journal, and return their number.
 
-        `kept` contains their number by model id and stage.
+        `kept` contains the number of these calls by model id and stage.
         """
         subtracted = 0
         for line in self._found.values():
@@ -390,7 +390,7 @@ class _LineCounter:
         return subtracted
 
     def with_costs(self) -> list[EstimatedLine]:
-        """Set the costs of the lines, and return those with at least half a call."""
+        """Set the costs of the lines, and return the lines with at least half a call."""
         for key, line in self._found.items():
             tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:
@@ -405,7 +405,7 @@ class _LineCounter:
 
 
 def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
-    """Return the number of calls for a prompt, and their total input and output tokens."""
+    """Return the number of calls for a prompt, and the total numbers of input and output tokens."""
     sent = _tokens_of([message.content for message in prompt.messages])
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
@@ -425,7 +425,7 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """Count the tokens of strings. A placeholder answer counts as a text reply."""
+    """Estimate the number of tokens in `texts`. A placeholder for an answer counts as a text reply."""
     total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)
@@ -437,7 +437,6 @@ def _tokens_of(texts: Sequence[str]) -> Span:
 
 
 def _sum(spans: Iterable[Span]) -> Span:
-    """Return the sum of several spans, component by component."""
     total = _ZERO
     for span in spans:
         total = total.plus(span)

@@ -1,9 +1,9 @@
 """Previewing the prompts for a question without calling any model.
 
-The real pipeline runs, and its requests are recorded as adapters would receive them. Placeholder replies let as many
-stages as possible send their prompts: text ports return the placeholder answer, and JSON ports fill the schema with
-words from it. If a stage rejects such a reply and asks again, for example because there is no date in it, the next
-reply is as empty as the schema allows, and the repeated request is not recorded.
+The real pipeline runs, and its requests are recorded in the form in which adapters would receive them. Placeholder
+replies let as many stages as possible send their prompts: text ports return the placeholder answer, and JSON ports fill
+the schema with words from it. A stage may reject such a reply and ask again, for example because it contains no date.
+The next reply is then as empty as the schema allows, and the repeated request is not recorded.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: bool = False) -> str:
-    """Return JSON that is valid under `schema`.
+    """Return example JSON that is valid under `schema`.
 
-    Strings are the beginning of `words`, so that quotations can be found in the answer. Booleans have the value `yes`,
-    and lists have one item unless the schema says otherwise. Parts that are nested too deeply or not understood are
-    null. With `empty`, values are null if possible, and lists are as short as possible.
+    Strings contain the beginning of `words`, so that quotations can be found in the answer. Booleans have the value
+    `yes`, and lists have one item unless the schema requires otherwise. Parts that are nested too deeply or that are
+    not supported become null. If `empty` is set, values are null where possible, and lists are as short as possible.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 
@@ -79,9 +79,9 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value for a part of the schema, or None if it is nested too deeply or not understood.
+    """Return a value for part of the schema. Returns None if the part is nested too deeply or not supported.
 
-    If there are several options, the first that is not null is used.
+    If the part allows several options, the first option other than null is used.
     """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
@@ -121,26 +121,26 @@ def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
 
 
 def _may_be_null(part: Schema, root: Schema) -> bool:
-    """Return whether a part of the schema allows null."""
+    """Return whether part of the schema allows null."""
     options = [_resolve(option, root) for key in ("anyOf", "oneOf") for option in part.get(key, ())]
     return any(None in option.get("enum", ()) or "null" in _kinds(option) for option in (part, *options))
 
 
 def _kinds(part: Schema) -> Sequence[str]:
-    """Return the types that a part of the schema allows, if it says so."""
+    """Return the types that part of the schema allows. The sequence is empty if it does not name any."""
     kinds = part.get("type", ())
     return [kinds] if isinstance(kinds, str) else kinds
 
 
 def _number(part: Schema) -> float:
-    """Return a number within the schema's limits, preferably 1."""
+    """Return a number within the schema's limits: 1 if possible."""
     least: float = part.get("minimum", part.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in part))
     most: float = part.get("maximum", part.get("exclusiveMaximum", least + 1) - ("exclusiveMaximum" in part))
     return min(max(1, least), max(most, least))
 
 
 def _text(part: Schema, words: str) -> str:
-    """Return a string that the schema accepts, beginning like `words` if possible."""
+    """Return a string that the schema accepts. If possible, it is the beginning of `words`."""
     if part.get("format") in _TEXTS:
         return _TEXTS[part["format"]]
     text = words[: min(_MAX_LENGTH, part.get("maxLength", _MAX_LENGTH))] or "-"
@@ -148,9 +148,9 @@ def _text(part: Schema, words: str) -> str:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
-    """Resolve the references in a part of the schema.
+    """Resolve the references in part of the schema.
 
-    References without a target or nested too deeply become an empty schema.
+    A reference that has no target or is nested too deeply becomes an empty schema.
     """
     resolved: Any = part
     for _ in range(_MAX_DEPTH):
@@ -164,14 +164,14 @@ def _resolve(part: Schema, root: Schema) -> Schema:
 
 
 _SAID: Final = "[placeholder: what this model says]"
-"""The text in JSON replies before there is an answer that a judge could quote."""
+"""The text used in JSON replies until there is an answer that a judge could quote."""
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
-"""The text in place of the answering model's answer."""
+"""The text that takes the place of the answering model's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedTask:
-    """A prompt task, with the stages that declare it and the distribution they belong to."""
+    """A prompt task, with the stages that declare it and the distribution that they belong to."""
 
     task: PromptTask
     stages: tuple[str, ...]
@@ -183,9 +183,9 @@ class Prompt:
     """A request: its stage, task, model and port, and everything that the model would receive.
 
     `task` is None if no declared task has these instructions. `target` is the model, and `model` is the model's id.
-    `schema` is set for JSON ports; `options` contains an agent's limits and tools, and is None for other ports.
-    `shared` states whether the prompt is sent once for all judges of an answer. `stage` is the name under which the
-    call is listed, which a stage may choose.
+    `schema` is set for JSON ports. `options` contains an agent's limits and tools, and is None for other ports.
+    `shared` is True if the prompt is sent once for all judges of an answer. `stage` is the name under which the call is
+    listed. A stage may choose this name.
     """
 
     stage: str
@@ -213,7 +213,7 @@ class UnusedPrompt:
 class PromptPreview:
     """The prompts that models would receive for a question, in order.
 
-    `failed` contains the errors of failed stages. Prompts of stages that depend on them are missing.
+    `failed` contains the errors of stages that failed. The prompts of stages that depend on them are missing.
     """
 
     question: Question
@@ -245,9 +245,9 @@ async def preview_prompts(
 ) -> PromptPreview:
     """Record the prompts for a question, as if `answer` were the answering model's answer.
 
-    This uses the first answering model and the first judge of the configuration, or placeholders if there are none.
-    Nothing is called or opened, so neither keys nor servers are needed. Judges answer yes to every question, unless
-    this makes the answer fail. Raises `PlanError` if the question has no valid plan.
+    This uses the configuration's first answering model and first judge, or placeholders if there are none. Nothing is
+    called or opened, so neither keys nor servers are needed. Judges answer yes to every question unless this would make
+    the answer fail. Raises `PlanError` if the question has no valid plan.
     """
     negative: set[str] = set()
     while True:
@@ -259,7 +259,7 @@ async def preview_prompts(
 
 @dataclass(slots=True)
 class _Records:
-    """The records of a preview. Stages run one at a time, so there is always a current one."""
+    """The records of a preview. Stages run one at a time, so there is only one current stage."""
 
     owned: Sequence[OwnedTask]
     prompts: list[Prompt] = field(default_factory=list)
@@ -271,7 +271,7 @@ class _Records:
     planned: list[PlannedStage] = field(default_factory=list)
 
     def add(self, request: ModelRequest) -> None:
-        """Record a request from the current stage, together with its task."""
+        """Record a request from the current stage, together with the request's task."""
         assert self.current is not None
         task, model = self._task(request.messages), request.model
         owner = next((entry.distribution for entry in self.owned if entry.task is task), self.current.distribution)
@@ -286,9 +286,9 @@ class _Records:
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request repeats an earlier one whose reply was rejected.
+        """Return whether a request repeats an earlier request whose reply was rejected.
 
-        Such a request has the same stage and schema as the earlier one, and ends with the reason.
+        Such a request has the same stage and schema as the earlier request, and ends with the reason for the rejection.
         """
         assert self.current is not None
         return request.messages[-1].content.startswith(REFUSAL) and any(
@@ -300,10 +300,10 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions start the request, if there is one.
+        """Return the task whose instructions the request starts with, or None if there is none.
 
-        The name alone is not enough, since tasks can share names and stages can send prompts that other stages declare.
-        The task named `latest` is preferred.
+        The name alone does not suffice, because tasks can share names and stages can send prompts that other stages
+        declare. A task named `latest` is preferred.
         """
         assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""
@@ -326,9 +326,9 @@ async def _preview_once(
     answer: str,
     negative: set[str],
 ) -> tuple[_Records, set[str]]:
-    """Run the pipeline once. Returns the records, and the stages that failed the item based on a JSON reply.
+    """Run the pipeline once. Returns the records, and the stages that failed the item because of a JSON reply.
 
-    Judges answer no to questions from the stages in `negative`, and yes to all others.
+    Judges answer no to questions from the stages in `negative`, and yes to all other questions.
     """
     core = config.core
     records = _Records(declared_tasks(plugins))
@@ -338,7 +338,7 @@ async def _preview_once(
     judge = core.parsing_models[0] if core.parsing_models else _placeholder_model("judge")
 
     def item(model: ModelConfig | None) -> Item:
-        """Return the previewed item, with `model` as its judge."""
+        """Return the item to preview, with `model` as its judge."""
         return Item(question, answering, model, 1, config, ports, trust, core.run_name)
 
     shared = State(item(None), started=time.monotonic())
@@ -380,7 +380,7 @@ def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
 
 
 def _placeholder_model(role: str) -> ModelConfig:
-    """Return a model without an adapter, to take the place of a missing one."""
+    """Return a model without an adapter, for use where no model is configured."""
     return ModelConfig(id=role, interface="none", model_name=f"({role} model)")
 
 
@@ -395,14 +395,14 @@ class _PreviewPorts:
 
     @property
     def plugins(self) -> Plugins:
-        """The plugins of the run."""
+        """The run's plugins."""
         return self.factory.plugins
 
     async def call(self, request: ModelRequest) -> Any:
         """Record a request, and return a placeholder reply.
 
-        Requests to recorded models are not recorded. Neither are repeated requests, which get a reply that is as empty
-        as the schema allows.
+        Requests to models with recorded answers are not recorded. Repeated requests are not recorded either, and get a
+        reply that is as empty as the schema allows.
         """
         records = self.records
         repeated = request.schema is not None and records.is_repeated(request)
@@ -421,15 +421,18 @@ class _PreviewPorts:
         return LLMReply(self.answer)
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return what the adapter says or, without an adapter, whether the model has MCP servers."""
+        """Return whether the adapter answers through an agent.
+
+        Without an adapter, return whether the model has MCP servers.
+        """
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 
     def recorded(self, model: ModelConfig) -> bool:
-        """Return what the adapter says, or False if there is none."""
+        """Return whether the adapter replays recordings, or False if there is no adapter."""
         return self._declared(lambda: self.factory.recorded(model), False)
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions added by plugins, and remember the task for the next request."""
+        """Return the instructions that plugins add, and remember the task for the next request."""
         self.records.latest = task
         return self.factory.instructions(task, interface)
 
@@ -445,7 +448,7 @@ class _PreviewPorts:
 
     @staticmethod
     def _declared(declared: Callable[[], bool], otherwise: bool) -> bool:
-        """Return what the adapter says, or `otherwise` if there is none."""
+        """Return the result of `declared`, or `otherwise` if the model's adapter does not exist."""
         try:
             return declared()
         except PluginError:

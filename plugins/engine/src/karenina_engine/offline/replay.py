@@ -1,6 +1,6 @@
 """Replaying a run: its items go through their stages again, with stored replies and without calls.
 
-Journals store replies but not prompts. A replay is the only way to see the prompts of a finished run.
+Journals store replies but not prompts. A replay is therefore the only way to see the prompts of a finished run.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _CHUNK: Final = 200
 class Replay:
     """A journal to replay, with the benchmark, configuration and trust to use.
 
-    With `ask`, calls are made if their prompts show changed ground truth. `files` stores the files of items, by default
-    without writing any. With `by_id`, replies are found by the model's id alone, as needed for a `ModelLabel`.
+    If `ask` is set, calls are made if their prompts show changed ground truth. `files` is the store for the files of
+    items. By default, it does not write any files. If `by_id` is set, replies are found by the model's id alone, as a
+    `ModelLabel` requires.
     """
 
     request: RunRequest
@@ -55,7 +56,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedItem:
-    """A replayed item: its index in the run, the earlier and the new result, and the replies used."""
+    """A replayed item: its index in the run, its earlier and new results, and the replies that were used."""
 
     place: int
     earlier: EarlierResult
@@ -66,10 +67,10 @@ class ReplayedItem:
 async def replay_items(
     replay: Replay, ids: Sequence[str], on_reply: Callable[[CallRecord], None] | None = None
 ) -> AsyncGenerator[ReplayedItem]:
-    """Replay the items of these questions, and yield them in the order in which they finish.
+    """Replay the items of the given questions, and yield them in the order in which they finish.
 
-    Items without a result in the journal are left out. `on_reply` is called with each call whose reply was found.
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` or `PlanError` if the run cannot be prepared.
+    Items without a result in the journal are skipped. `on_reply` is called with each call whose reply was found. Raises
+    `JournalError` if the journal cannot be read, and `ConfigError` or `PlanError` if the run cannot be prepared.
     """
     from karenina_engine.run.prepare import prepare_run
 
@@ -104,9 +105,9 @@ class _EarlierMetadata(BaseModel):
 
 
 class EarlierResult(BaseModel):
-    """The parts of an earlier result that are compared, and its time.
+    """The parts of an earlier result that are compared, and the result's time.
 
-    Parsing a complete result takes three times as long.
+    Parsing the complete result would take three times as long.
     """
 
     outcome: Outcome
@@ -125,11 +126,11 @@ def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
 
 @dataclass(slots=True)
 class ReplayReplies:
-    """A reply store that reads from `journal`, and stores new replies there unless it is replaying.
+    """A reply store that reads from `journal`. Unless the journal is replaying, new replies are stored there too.
 
-    New calls are made only if their prompts show changed ground truth. If the prompt asked for the answer itself, as
+    New calls are only made if their prompts show changed ground truth. If such a prompt asks for the answer itself, as
     with few-shot examples, the new answer is listed in `renewed` (by question and replicate) and judged again. `missed`
-    lists the calls without a stored reply by question, replicate and stage. `identities` contains the endpoint digests
+    lists the calls without a stored reply, by question, replicate and stage. `identities` contains the endpoint digests
     of the run's models, for finding replies by model id. `on_reply` is called with each call whose reply was found.
     """
 
@@ -142,8 +143,8 @@ class ReplayReplies:
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call, or None if the call has to be made.
 
-        Raises `PortError` if there is none and the call must not be made. It is then added to `missed`. An answer that
-        has to be generated again is added to `renewed`.
+        If there is no stored outcome and the call must not be made, adds it to `missed` and raises `PortError`. An
+        answer that has to be generated again is added to `renewed`.
         """
         info = call.info
         try:
@@ -165,9 +166,9 @@ class ReplayReplies:
         return outcome
 
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome under the first identity that has one, if any.
+        """Return the stored outcome under the first identity that has one, or None if no identity has one.
 
-        If the journal is replaying and there is none, raises `NoRecordedReply`.
+        If there is none and the journal is replaying, raises `NoRecordedReply`.
         """
         *others, last = self._with_identities(call)
         for other in others:
@@ -178,9 +179,10 @@ class ReplayReplies:
         return await self._from_journal(last)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call, if any. It may be an error if the call must not be made again.
+        """Return the stored outcome of the call, or None if there is none.
 
-        If the journal is replaying and there is none, raises `NoRecordedReply`.
+        The outcome may be an error if the call must not be made again. If there is none and the journal is replaying,
+        raises `NoRecordedReply`.
         """
         if self.journal.replaying:
             outcome = await self.journal.find(call)
@@ -192,9 +194,9 @@ class ReplayReplies:
         return outcome
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
-        """Return the call under each identity that its model had in the run.
+        """Return a copy of the call for each identity that its model had in the run.
 
-        If no identities are stored, this is just the call itself.
+        If no identities are stored, returns just the call itself.
         """
         digests = self.identities.get((call.endpoint.port, call.endpoint.model.id), ())
         return [call.with_endpoint_digest(digest) for digest in digests] or [call]
@@ -209,7 +211,7 @@ class ReplayReplies:
     def _may_ask(self, call: CallRecord) -> bool:
         """Return whether the call shows changed ground truth or is about a renewed answer.
 
-        Models that are only named in the journal are never called.
+        For models that are only named in the journal, returns False, because they are never called.
         """
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
@@ -218,30 +220,30 @@ class ReplayReplies:
 
 @dataclass(slots=True)
 class _NoStoredResults:
-    """A result store that is always empty."""
+    """An empty result store."""
 
     kept: int = 0
     again: int = 0
 
     def count(self, kept: int, again: int) -> None:
-        """Do nothing, because no result comes from the journal."""
+        """Do nothing, because no results come from the journal."""
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Do nothing, because no result is looked up."""
+        """Do nothing, because no results are looked up."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return None, so that every item is scored again."""
+        """Return None, because every item is scored again."""
         return None
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Return the result unchanged and without storing it."""
+        """Return the result unchanged, without storing it."""
         return result, None
 
 
 def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, EarlierResult]) -> None:
-    """Record which of these answers each model from the journal gave as an agent."""
+    """Record, for each model from the journal, which of the earlier answers it gave as an agent."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.agent_metrics is not None:
@@ -250,7 +252,7 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """The messages and the request of a call.
+    """A call's messages and request.
 
     The request is a judge's schema or an agent's options, as JSON-compatible data.
     """
@@ -264,11 +266,11 @@ def find_prompts(
 ) -> dict[str, SentPrompt]:
     """Find the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`).
 
-    This replays the last run with the models from the journal and those of its settings that files may set. Every
+    This replays the last run with the models in the journal, and with those of its settings that files may set. Every
     prompt is exact, because it must match the digest in the journal. If a question, a setting or a plugin has changed
-    since, its prompts are missing. `trust` is the same as for a `RunRequest`. Raises `JournalError` if the journal
-    cannot be read, `ConfigError` if its settings or models are invalid or the benchmark needs the user's trust, and
-    `PlanError` if a question has no valid plan.
+    since, the prompts that depend on it are missing. `trust` is the same as for a `RunRequest`. Raises `JournalError`
+    if the journal cannot be read, `ConfigError` if its settings or models are invalid or the benchmark needs the user's
+    trust, and `PlanError` if a question has no valid plan.
     """
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.run.execution import run_blocking
@@ -285,12 +287,12 @@ def find_prompts(
     prompts: dict[str, SentPrompt] = {}
 
     def add(call: CallRecord) -> None:
-        """Store the prompt of a call, unless there is one already. Calls in other processes have no prompt."""
+        """Store the prompt of a call, unless there is one already. Calls made by other processes have no prompt."""
         if isinstance(call, Call):
             prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
 
     async def run() -> None:
-        """Replay the items of the run, some questions at a time."""
+        """Replay the items of the run, a few questions at a time."""
         for start in range(0, len(ids), _CHUNK):
             async with aclosing(replay_items(replay, ids[start : start + _CHUNK], add)) as items:
                 async for _ in items:

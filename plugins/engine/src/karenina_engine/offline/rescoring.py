@@ -1,8 +1,8 @@
 """Rescoring a run from its journal, without any calls.
 
-Judges never see the ground truth, so their replies remain valid when it changes, as they do for new tolerances, weights
-or traits. Every item of the last run goes through its stages again with the stored replies, and the new result is
-compared with the old one. The journal does not change, except for calls made because of `ask`.
+Judges never see the ground truth, so their replies remain valid when it changes. The same is true for new tolerances,
+weights and traits. Every item of the last run goes through its stages again with the stored replies, and the new result
+is compared with the old one. The journal does not change, except for calls that are made because of `ask`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 CHANGE_HEAD: Final = ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why")
 CHANGE_TEXTS: Final = (0, 1, 3, 4, 5, 6)
-"""The columns of `CHANGE_HEAD` with text. The replicate is a number."""
+"""The indexes of the columns in `CHANGE_HEAD` that contain text. The replicate is a number."""
 _MOST_SHOWN: Final = 20
 
 
@@ -56,9 +56,9 @@ _MOST_SHOWN: Final = 20
 class Change:
     """An item whose score changed.
 
-    `item` names its question, answering model, judge and replicate. `fields` and `traits` contain the old and new
-    values of those that changed, and `granular` the granular results. A missing value is None. `why` is the reason for
-    the new outcome.
+    `item` names the item's question, answering model, judge and replicate. `fields` and `traits` contain the old and
+    new values of the fields and traits that changed, and `granular` contains the old and new granular results. A
+    missing value is None. `why` is the reason for the new outcome.
     """
 
     item: ItemId
@@ -71,7 +71,7 @@ class Change:
 
     @property
     def flipped(self) -> bool:
-        """Whether the verdict changed. The item must have had one both times."""
+        """Whether the item had a verdict both times and the verdict changed."""
         return (
             self.before.judged
             and self.after.judged
@@ -80,9 +80,9 @@ class Change:
 
     @property
     def missing(self) -> bool:
-        """Whether the item used to have a verdict and can no longer be judged, usually for lack of a reply.
+        """Whether the item had a verdict before but can no longer be judged, usually because a reply is missing.
 
-        This does not include undecided items, since they have been compared with the ground truth.
+        Undecided items are not included, since they have been compared with the ground truth.
         """
         return self.before.judged and not self.after.judged and not self.undecided
 
@@ -99,10 +99,10 @@ class Change:
 
 @dataclass(slots=True, repr=False)
 class RescoreReport(SectionsView):
-    """The result of rescoring: the summaries of the same items before and after, and the changes in run order.
+    """The result of rescoring: summaries of the same items before and after, and the changes in run order.
 
-    `gone` is the number of items whose question is no longer in the benchmark, and `new` is the number of questions
-    without a result.
+    `gone` is the number of items whose question is no longer in the benchmark. `new` is the number of questions that
+    have no result.
     """
 
     before: Summary
@@ -114,23 +114,23 @@ class RescoreReport(SectionsView):
 
     @property
     def flips(self) -> list[Change]:
-        """The changes that changed the verdict."""
+        """The changes in which the verdict changed."""
         return [change for change in self.changes if change.flipped]
 
     def ordered_changes(self) -> list[Change]:
-        """Return all changes: verdicts first, then those involving undecided items, then the rest."""
+        """Return all changes: first those of verdicts, then those from or to undecided, then the others."""
         return sorted(
             self.changes, key=lambda change: 0 if change.flipped else 1 if change.undecided or change.decided else 2
         )
 
     @property
     def missing(self) -> list[Change]:
-        """The changes for items that could not be judged again."""
+        """The changes of items that could not be judged again."""
         return [change for change in self.changes if change.missing]
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report as pairs of name and text, leaving out empty ones."""
+    """Yield the lines of a report as pairs of a name and a text. Empty lines are omitted."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):
@@ -166,7 +166,7 @@ def change_cells(change: Change) -> list[str]:
 
 @sections_of.register(RescoreReport)
 def _sections(report: RescoreReport) -> Iterator[Section]:
-    """Yield the sections of a report: the facts, and up to `_MOST_SHOWN` changes."""
+    """Yield the sections of a report: the facts, and at most `_MOST_SHOWN` changes."""
     yield [Title(f"Rescored {quantity(report.after.items, 'item')}"), Facts([*report_rows(report)])]
     changes = report.ordered_changes()
     if changes:
@@ -179,7 +179,7 @@ def _sections(report: RescoreReport) -> Iterator[Section]:
 
 
 def _changes_text(change: Change) -> str:
-    """Return what changed, with one field or trait per line."""
+    """Describe what changed, with one field or trait per line."""
     parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
     parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
     if change.granular is not None:
@@ -188,7 +188,7 @@ def _changes_text(change: Change) -> str:
 
 
 def _passed_text(passed: bool | None) -> str:
-    """Return whether a field passed as text, with "-" for None."""
+    """Return "passes" or "fails", or "-" if `passed` is None."""
     return "-" if passed is None else "passes" if passed else "fails"
 
 
@@ -198,7 +198,7 @@ def _number(value: Any) -> str:
 
 
 _CHUNK: Final = 200
-"""The number of questions that a process takes at a time."""
+"""The number of questions that a process rescores at a time."""
 
 logger = logging.getLogger("karenina")
 
@@ -216,9 +216,9 @@ _Scores = tuple[GroupKey, str, Outcome, Any, Outcome, Any]
 
 @dataclass(slots=True)
 class _ChunkReport:
-    """The outcomes and granular results of some questions before and after, and the changes.
+    """The outcomes and granular results of some questions before and after, and their changes.
 
-    `lines` contains the new results if they are to be written.
+    `lines` contains the new results if they will be written to a file.
     """
 
     scores: list[_Scores]
@@ -239,15 +239,16 @@ def rescore(
     by_id: bool = False,
     on_scored: Callable[[Sequence[Outcome], int], None] | None = None,
 ) -> RescoreReport:
-    """Score the last run in `journal` again, with a changed benchmark or configuration but without calling a model.
+    """Score the last run in `journal` again with a changed benchmark or configuration, without calling a model.
 
-    Items become errors if the journal lacks a reply, or if a prompt would show changed ground truth to a model
-    (`PromptTask.shows_truth`). Set `ask` to make such calls and store their replies. If this includes the answer,
-    because a few-shot example changed, it is also judged again. Use `question_ids` to select questions; unknown ids are
-    ignored. With `output`, the new results are written to that JSONL file, and an existing file is renamed.
+    An item becomes an error if the journal lacks a reply, or if a prompt would show changed ground truth to a model
+    (`PromptTask.shows_truth`). Set `ask` to make such calls and store their replies. If the answer itself is generated
+    again because a few-shot example changed, it is also judged again. Use `question_ids` to select questions; unknown
+    ids are ignored. If `output` is given, the new results are written to that JSONL file, and an existing file is
+    renamed.
 
-    The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads.
-    With `by_id`, replies are found by the model's id alone, as needed for a `ModelLabel`. `on_scored` is called from
+    The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads. If
+    `by_id` is set, replies are found by the model's id alone, as a `ModelLabel` requires. `on_scored` is called from
     time to time with the new outcomes and the total number of items.
 
     Raises `JournalError` if the journal cannot be read, `PlanError` if a question has no valid plan,
@@ -315,7 +316,7 @@ def rescore(
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
     """Return the store for the run's files.
 
-    If the output goes to another folder, the files are copied there.
+    If the output is in another folder than the journal, the files are copied to that folder.
     """
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
@@ -328,7 +329,7 @@ def _file_store(journal: Path, output: Path, config: VerificationConfig) -> File
 def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
     """Open the file for the new results, and yield a function that writes lines to it.
 
-    An existing file is renamed, with a warning. Raises `ConfigError` if the file cannot be written.
+    An existing file is renamed, and a warning is logged. Raises `ConfigError` if the file cannot be written.
     """
     moved = prepare_output(path)
     if moved is not None:
@@ -338,7 +339,7 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
-    """Yield the reports on all chunks in order, from this process or a pool of processes."""
+    """Yield the reports on all chunks in order. They are made in this process or in a pool of processes."""
     count = len(job.ids)
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     if processes < 2 or len(chunks) < 2 or not can_fork():
@@ -351,16 +352,16 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    """Rescore the questions at these indexes in their own event loop."""
+    """Rescore the questions at the given indexes in an event loop of their own."""
     from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore these questions, and report them in run order.
+    """Rescore the given questions, and report them in run order.
 
-    Items for which a reply is missing become errors.
+    Items with a missing reply become errors.
     """
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
@@ -380,12 +381,12 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
 
 
 def _output_text(job: _Job, result: VerificationResult) -> str:
-    """Return the text from which a result's line is written."""
+    """Return the text of a result, from which its lines in the file are made."""
     return result.model_dump_json() if job.full else dump_result(result)
 
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:
-    """Turn a judged result into an error if one of its replies is missing. Changes `result` in place."""
+    """Turn a judged result into an error if one of its replies is missing. This changes `result` in place."""
     if not result.outcome.judged:
         return
     meta = result.metadata
@@ -402,7 +403,7 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
 
 
 def find_change(then: VerificationResult | EarlierResult, now: VerificationResult) -> Change | None:
-    """Compare two results of the same item, and return the change, if any."""
+    """Compare two results of the same item. Returns the change, or None if there is none."""
     fields = _differences(_field_results(then), _field_results(now))
     traits = _differences(_traits(then), _traits(now))
     was, is_now = then.template.verify_granular_result, now.template.verify_granular_result
@@ -413,17 +414,19 @@ def find_change(then: VerificationResult | EarlierResult, now: VerificationResul
 
 
 def _field_results(result: VerificationResult | EarlierResult) -> dict[str, bool | None]:
-    """Return whether each field and regular expression passed, by name."""
+    """Return whether each field and each regular expression passed, by name."""
     template = result.template
     return {**(template.field_results or {}), **(template.regex_validation_results or {})}
 
 
 def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
-    """Return the scores of all traits, keyed by name."""
     return dict(result.rubric.get_all_trait_scores()) if result.rubric is not None else {}
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the entries that differ between two tables as pairs of old and new value, with None if missing."""
+    """Return the entries in which two tables differ, as pairs of the old and the new value.
+
+    A missing value is None.
+    """
     names = dict.fromkeys([*was, *now])
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

@@ -1,4 +1,4 @@
-"""The events of a run, and sending them to observers."""
+"""The events of a run, and sending these events to observers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
-"""The observers for each hook: distribution and version, and the function to call."""
+"""The observers for each hook: their distribution and version, and the function to call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The end of a run. `stopped` is the reason if it was `interrupted` before its last item."""
+    """The end of a run. If the run was interrupted before its last item, `stopped` is the reason."""
 
     summary: Summary
     seconds: float
@@ -44,7 +44,7 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStarted:
-    """The start of an answer, before the model is called. Its `item` has no judge."""
+    """The start of an answer, before the model is called. `item` has no judge."""
 
     item: Item
 
@@ -74,7 +74,7 @@ class StageStarted:
 class Observers:
     """The observers of a run, by hook. `karenina_engine.run.plugin_offers` finds them.
 
-    If an observer raises an exception, it is logged as a warning, and everything else continues.
+    If an observer raises an exception, a warning is logged and everything else continues.
     """
 
     def __init__(self, listeners: Listeners) -> None:
@@ -86,11 +86,14 @@ class Observers:
         self.observes_item_starts = "karenina_item_started" in self._listeners
 
     def observes(self, what: str) -> bool:
-        """Return whether any observer handles the start or end of a `run`, `answer`, `item`, `stage` or `call`."""
+        """Return whether any observer handles the start or end of `what`.
+
+        `what` is `run`, `answer`, `item`, `stage` or `call`.
+        """
         return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
 
     def run_started(self, event: RunStarted) -> None:
-        """Report that the run is starting."""
+        """Report that the run has started."""
         self._notify("karenina_run_started", event=event)
 
     def run_finished(self, event: RunFinished) -> None:
@@ -98,12 +101,12 @@ class Observers:
         self._notify("karenina_run_finished", event=event)
 
     def answer_events(self, item: Item) -> AbstractContextManager[None]:
-        """Report the start and end of an answer and its judging, as a context manager."""
+        """Return a context manager that reports the start and end of an answer, including its judging."""
         return self._answer_events(item) if self.observes_answers else _NO_EVENTS
 
     @contextmanager
     def _answer_events(self, item: Item) -> Iterator[None]:
-        """Report the start and end of an answer with the same event."""
+        """Report the start and end of an answer with the same event object."""
         event = AnswerStarted(item)
         self._notify("karenina_answer_started", event=event)
         try:
@@ -112,7 +115,7 @@ class Observers:
             self._notify("karenina_answer_finished", event=event)
 
     def item_started(self, event: ItemStarted) -> None:
-        """Report that an item is starting."""
+        """Report that an item has started."""
         self._notify("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
@@ -120,7 +123,7 @@ class Observers:
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report the start of a stage, and return a function that reports its record.
+        """Report the start of a stage, and return a function for reporting its record.
 
         Returns None if no observer handles stages.
         """
@@ -131,21 +134,19 @@ class Observers:
         return partial(self._stage_finished, event)
 
     def _stage_finished(self, event: StageStarted, record: StageRecord) -> None:
-        """Report that a stage has ended."""
         self._notify("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report the start of a call, and return a function that reports its outcome."""
+        """Report the start of a call, and return a function for reporting its outcome."""
         event = CallStarted(call)
         self._notify("karenina_call_started", event=event)
         return partial(self._call_finished, event)
 
     def _call_finished(self, event: CallStarted, made: CallOutcome) -> None:
-        """Report that a call has ended."""
         self._notify("karenina_call_finished", event=event, made=made)
 
     def _notify(self, hook: str, **arguments: object) -> None:
-        """Call a hook on all observers. Exceptions are logged as warnings."""
+        """Call a hook on all observers. If an observer raises an exception, a warning is logged."""
         for owner, call in self._listeners.get(hook, ()):
             try:
                 call(**arguments)

@@ -1,6 +1,6 @@
 """Progress displays for runs started from Python programs and notebooks.
 
-A display observes the run and shows a progress bar, using rich in a terminal and tqdm in a notebook. Without these
+A display observes the run and shows a progress bar. It uses rich in a terminal and tqdm in a notebook. Without these
 libraries, it prints lines from time to time.
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class ProgressBar(Protocol):
-    """The progress bar of a run."""
+    """The interface of a run's progress bar."""
 
     def update(self) -> None:
-        """Show the progress after an item has been counted."""
+        """Show the progress after an item has finished."""
 
     def close(self) -> None:
         """Show the final state and stop the bar."""
@@ -34,7 +34,7 @@ class ProgressBar(Protocol):
 class ProgressDisplay:
     """Shows the progress of a run with a bar created by `make_bar`.
 
-    Runs of fewer than `least` items are not shown.
+    Runs with fewer than `least` items are not shown.
     """
 
     def __init__(self, make_bar: Callable[[RunProgress], ProgressBar], *, least: int = 1) -> None:
@@ -44,22 +44,25 @@ class ProgressDisplay:
         self._bar: ProgressBar | None = None
 
     def start(self, items: int) -> None:
-        """Start the display for a run with this number of items."""
+        """Start the display for a run with the given number of items."""
         progress = RunProgress(items)
         self._bar = self._make_bar(progress) if items >= self._least else None
         self._progress = progress
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Show that an item has ended. `ended` is an ISO timestamp and defaults to now.
+        """Show that an item has finished. `ended` is an ISO timestamp, and defaults to the current time.
 
-        Does nothing if the display is not running or the run is too small.
+        This does nothing if the display is not running or if the run is too small to be shown.
         """
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that items have ended, starting the display if necessary. `total` is the number of items in the run."""
+        """Show that several items have finished, starting the display if necessary.
+
+        `total` is the number of items in the run.
+        """
         if self._progress is None:
             self.start(total)
         for outcome in outcomes:
@@ -95,10 +98,10 @@ class ProgressDisplay:
 
 
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
-    """Return a display on standard error, or None if no progress should be shown.
+    """Return a display that writes to standard error, or None if no progress should be shown.
 
-    By default, progress is shown for runs of several items in a terminal or notebook. Set `wanted` to True or False to
-    always or never show it.
+    By default, progress is shown for runs of several items in a terminal or notebook. Set `wanted` to True to always
+    show it, or to False to never show it.
     """
     if wanted is False or sys.stderr is None:
         return None
@@ -109,7 +112,7 @@ def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
 
 
 def _find_bar(*, in_notebook: bool) -> Callable[[RunProgress], ProgressBar]:
-    """Return the progress bar for this environment, or plain lines if its library is not installed."""
+    """Return the progress bar class for this environment. If its library is not installed, return plain lines."""
     if not in_notebook and find_spec("rich") is not None:
         return _TerminalBar
     return _TqdmBar if find_spec("tqdm") is not None else _Lines
@@ -123,7 +126,7 @@ def _is_notebook() -> bool:
 
 
 class _Lines:
-    """Progress lines on standard error: up to twenty, plus one for every half minute."""
+    """Progress lines on standard error: at most twenty, plus one for every half minute."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -135,7 +138,7 @@ class _Lines:
             print(line, file=sys.stderr, flush=True)  # noqa: T201 - this is the output
 
     def close(self) -> None:
-        """Do nothing, because a line was printed after the last item."""
+        """Do nothing, because a line has been printed after the last item."""
 
 
 class _TerminalBar:
@@ -160,14 +163,14 @@ class _TerminalBar:
 
 
 class _TqdmBar:
-    """A progress bar from tqdm, shown as a widget in notebooks with ipywidgets."""
+    """A progress bar using tqdm. It is a widget in notebooks with ipywidgets."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
         self._bar = _tqdm()(total=progress.total, desc="running", unit="item", smoothing=0)
 
     def update(self) -> None:
-        """Advance the bar by one item and show the counts."""
+        """Advance the bar by one item, and show the counts."""
         self._bar.initial = self._progress.stored  # which tqdm leaves out of the rate
         self._bar.set_postfix_str(self._progress.counts(), refresh=False)
         self._bar.update()

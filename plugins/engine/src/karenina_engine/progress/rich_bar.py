@@ -1,4 +1,4 @@
-"""A terminal progress bar, with lines about the run below it."""
+"""A progress bar for terminals, with lines about the run below it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFRESHED: Final = 4  # times a second
 
 
 class RichBar(Progress):
-    """A progress bar from rich. With `transient`, it disappears when it stops."""
+    """A progress bar using rich. If `transient` is set, it disappears when it stops."""
 
     def __init__(self, progress: RunProgress, console: Console, *, transient: bool) -> None:
         self._progress = progress
@@ -36,7 +36,7 @@ class RichBar(Progress):
         self.update(self._task, completed=done)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield the bar, and up to two lines with counts, speed and calls in flight."""
+        """Yield the bar and up to two lines, with the counts, the speed and the calls in flight."""
         shown = self._progress
         lines = [" · ".join(part for part in (shown.counts(), *shown.speed()) if part), " · ".join(shown.calls())]
         yield Group(

@@ -1,4 +1,4 @@
-"""The progress of a run as text: counts, rate, time left, cost and calls in flight."""
+"""The progress of a run as text: counts, rate, remaining time, cost and calls in flight."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _NOT_JUDGED: Final = "not judged"
 
 
 class RunProgress:
-    """The progress of a run with `total` items: counts by outcome, rate and time left.
+    """The progress of a run with `total` items: counts by outcome, rate and remaining time.
 
-    `limits` contains the concurrency limits of the run's models. `cost` returns the cost so far as text, or None if it
-    is not counted. `clock` returns the time in seconds. Items stored by an earlier run do not count for the rate.
+    `limits` contains the concurrency limits of the run's models. `cost` is a function that returns the cost so far as
+    text, or None if costs are not counted. `clock` returns the time in seconds. Items that an earlier run stored are
+    not included in the rate.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class RunProgress:
         self._since = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Count an item. `ended` is its `metadata.timestamp` and defaults to now."""
+        """Count an item. `ended` is the item's `metadata.timestamp`, and defaults to the current time."""
         self.done += 1
         self._new += not ended or ended >= self._since
         self._counts[_kind(outcome)] += 1
@@ -57,13 +58,14 @@ class RunProgress:
 
     @property
     def stored(self) -> int:
-        """The number of finished items stored by an earlier run."""
+        """The number of finished items that an earlier run stored."""
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line if one is due after the last item, otherwise None.
+        """Return a progress line if one is due after the last item, or None if not.
 
-        Up to `_MOST_LINES` lines are due at equal intervals, and another one after `_LONGEST_SILENCE` seconds.
+        At most `_MOST_LINES` lines are due at equal intervals. Another one is due after `_LONGEST_SILENCE` seconds
+        without a line.
         """
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
@@ -73,7 +75,7 @@ class RunProgress:
         return f"{self.done}/{self.total} {self.counts()}" + "".join(f"; {part}" for part in more)
 
     def counts(self) -> str:
-        """Return the number of items by outcome, and of errors by kind, as text."""
+        """Return the number of items by outcome as text, with the number of errors by kind."""
         parts = [
             f"{count} {kind}" + (f" ({self._kinds_of_errors()})" if kind == _NOT_JUDGED else "")
             for kind, count in sorted(self._counts.items())
@@ -81,7 +83,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def speed(self) -> list[str]:
-        """Return the rate, the time left and the cost as strings, as far as they are known."""
+        """Return texts with the rate, the remaining time and the cost. Those that are unknown are omitted."""
         parts = []
         rate = self._rate()
         if rate:
@@ -92,7 +94,7 @@ class RunProgress:
         return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
-        """Describe each active server: its calls in flight, its limit, and calls waiting for a retry."""
+        """Describe each active server: its calls in flight, its limit, and the calls waiting for a retry."""
         texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
@@ -103,7 +105,7 @@ class RunProgress:
         return texts
 
     def _lines(self, done: int) -> int:
-        """Return how many lines are due after `done` items, without the one for the last item."""
+        """Return the number of lines due after `done` items, not including the line for the last item."""
         return done * min(_MOST_LINES, self.total) // self.total
 
     def _rate(self) -> float:
@@ -122,14 +124,14 @@ class RunProgress:
 
 
 def _kind(outcome: Outcome) -> str:
-    """Return how an outcome is counted: "correct", "scored", "not correct" or "not judged"."""
+    """Return the kind under which an outcome is counted: "correct", "scored", "not correct" or "not judged"."""
     if outcome.passes:
         return outcome.value
     return "not correct" if outcome.judged else _NOT_JUDGED
 
 
 def _duration(seconds: float) -> str:
-    """Return a duration as text, in seconds, minutes or hours and minutes."""
+    """Return a duration as text: in seconds, in minutes, or in hours and minutes."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

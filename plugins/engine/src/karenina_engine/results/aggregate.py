@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 MAX_KINDS: Final = 1000
-"""The maximum number of failures that are counted separately."""
+"""The maximum number of different failures that are counted separately."""
 OTHERS: Final = "other failures, each of a different kind"
 
 _RETRIES: Final = re.compile(r"; \d+ attempts, with [\d.]+ s of waiting in all")
@@ -33,7 +33,7 @@ _COMPARED_LENGTH: Final = 500
 _STORED_LENGTH: Final = 2000
 _MIN_ID_LENGTH: Final = 4
 _MIN_PART_LENGTH: Final = 12
-"""The minimum length of a quotation from within an item's text. Shorter ones must be a whole text."""
+"""The minimum length of a quotation from part of an item's text. A shorter quotation must be a whole text."""
 _QUOTATION: Final = re.compile(
     r"""(?<!\w)(?:'((?:[^'\\\n]|\\.){1,1000})'|"((?:[^"\\\n]|\\.){1,1000})"|\u201c([^\u201d\n]{1,1000})\u201d)(?!\w)"""
 )
@@ -44,23 +44,26 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure shared by several items. `error` is the first error, without what differs between items."""
+    """A failure shared by several items.
+
+    `error` is the first item's error, without the parts that differ between items.
+    """
 
     items: int
     error: str
 
 
 class FailureCounts:
-    """Counts of a run's failures by kind, with at most `MAX_KINDS` kinds counted separately."""
+    """Counts of a run's failures by kind. At most `MAX_KINDS` kinds are counted separately."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._first: dict[str, str] = {}
 
     def add(self, error: str, question_id: str, texts: Sequence[str] = ()) -> None:
-        """Count the failure of an item. `texts` are the item's texts, from `item_texts`.
+        """Count the failure of an item. `texts` contains the item's texts, from `item_texts`.
 
-        Errors are stored up to `_STORED_LENGTH` characters.
+        Errors are stored with at most `_STORED_LENGTH` characters.
         """
         error = _without_item(error, question_id, texts)
         kind = _without_numbers(error)
@@ -76,16 +79,19 @@ class FailureCounts:
 
 
 def failure_kind(error: str, question_id: str, texts: Sequence[str] = ()) -> str:
-    """Return the key under which equal failures are counted.
+    """Return the key under which a failure is counted. Equal failures have the same key.
 
-    This is the start of the error, without the question's id, numbers (except HTTP statuses) and quotations of the
+    The key is the start of the error without the question's id, numbers (except HTTP statuses) and quotations from the
     item's `texts`.
     """
     return _without_numbers(_without_item(error, question_id, texts))
 
 
 def item_texts(result: VerificationResult) -> list[str]:
-    """Return the texts of an item that an error may quote: question, answers, and extracted, known and true values."""
+    """Return the texts of an item that an error may quote: the question, the answers, and all values of fields.
+
+    This includes extracted values, known values and the ground truth.
+    """
     meta, template = result.metadata, result.template
     texts = [meta.question_text, meta.raw_answer or "", template.raw_llm_response]
     known = [value.value for value in (template.known_values or {}).values()]
@@ -102,14 +108,14 @@ def item_texts(result: VerificationResult) -> list[str]:
 
 
 def _without_numbers(error: str) -> str:
-    """Return the beginning of an error with its numbers replaced."""
+    """Return the beginning of an error, with its numbers replaced."""
     return _NUMBER.sub("#", error[:_COMPARED_LENGTH])
 
 
 def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
-    """Remove the number of attempts, and anything quoted from the item, from an error.
+    """Remove the number of attempts, and everything that comes from the item, from an error.
 
-    Very short ids are removed only if they are in quotation marks.
+    Very short ids are only removed if they are in quotation marks.
     """
     error = error.replace(f"{question_id}, line ", "line ")
     error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
@@ -119,7 +125,7 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
     compared: list[str] = []
 
     def fold(quotation: re.Match[str]) -> str:
-        """Replace any text of the item in the quotation with an ellipsis."""
+        """Replace a quotation with an ellipsis if it is a text of the item."""
         if not compared:
             compared.extend(" ".join(text.split()) for text in (question_id, *texts))
         part = next(filter(None, quotation.groups()))
@@ -136,10 +142,10 @@ class Counts(BaseModel):
     """Counts of outcomes.
 
     `items` is the total number of items. `judged` items have a verdict, `not_judged` items ended in an error or are
-    undecided, and `scored` items have only trait scores. `worst` and `best` are the share of correct items if every
-    unjudged item were wrong or right. They do not include items that lack only a trait score, which would have no
-    verdict anyway. `mean_granular` is the mean granular result of `granular_out_of` items, and `traits` summarizes the
-    traits by name.
+    undecided, and `scored` items only have trait scores. `worst` and `best` are the shares of correct items if every
+    unjudged item were wrong or right, respectively. They do not include items that only lack a trait score, because
+    such items would have no verdict anyway. `mean_granular` is the mean granular result of `granular_out_of` items, and
+    `traits` contains a summary of each trait by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -159,9 +165,9 @@ class Counts(BaseModel):
 class GroupSummary(Counts):
     """The counts and pass rate of a group: an answering model and a judge.
 
-    `pass_rate` is the share of judged items that are correct. It also contains the number of undecided items and the
-    rate if they were all wrong. `name` is short but unique in the run: the answering model and, if it has several
-    judges, the judge.
+    `pass_rate` is the share of judged items that are correct. It also gives the number of undecided items, and the rate
+    if all of them were wrong. `name` is short but unique in the run. It is the answering model's id, with the judge's
+    id added if the model has several judges.
     """
 
     answering: str = ""
@@ -173,8 +179,8 @@ class GroupSummary(Counts):
 class Summary(Counts):
     """The counts of a run, and the summary of each of its groups.
 
-    Groups are never pooled. If there are several, `pass_rate`, `worst`, `best` and `mean_granular` are None and
-    `traits` is empty; see `groups` instead.
+    Groups are never pooled. If there are several, `pass_rate`, `worst`, `best` and `mean_granular` are None, and
+    `traits` is empty. Use `groups` instead.
     """
 
     pass_rate: Rate | None
@@ -189,8 +195,8 @@ class Summary(Counts):
 class OutcomeTally:
     """Running counts of outcomes.
 
-    `per_question` is the number of items for each question, if known. A question then takes no memory once all its
-    items have been counted.
+    `per_question` is the number of items for each question, if known. If it is given, a question takes no more memory
+    once all of its items have been counted.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -209,7 +215,7 @@ class OutcomeTally:
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
         """Count an item.
 
-        `granular` is its granular result, which is used only if it is a number and the item has a verdict.
+        `granular` is the item's granular result. It is only used if it is a number and the item has a verdict.
         """
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)
@@ -228,7 +234,7 @@ class OutcomeTally:
                 self._verdicts.fold(question)
 
     def summary(self) -> GroupSummary:
-        """Summarize the items so far. The summary has no names and no traits."""
+        """Return a summary of the items counted so far. It has no names and no traits."""
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
@@ -251,7 +257,7 @@ class OutcomeTally:
 class RunTally:
     """Running counts of outcomes for each group.
 
-    `per_question` is the number of items for each question in a group, if known, as in `OutcomeTally`.
+    `per_question` is the number of items for each question in a group, if known. See `OutcomeTally`.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -259,7 +265,7 @@ class RunTally:
         self._groups: dict[GroupKey, OutcomeTally] = {}
 
     def __len__(self) -> int:
-        """Return the number of items counted so far in all groups."""
+        """Return the number of items counted so far, in all groups."""
         return sum(map(len, self._groups.values()))
 
     def add(self, group: GroupKey, outcome: Outcome, question: Hashable, granular: object = None) -> None:
@@ -291,9 +297,9 @@ class RunTally:
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
-    """Summarize a run that consists of these groups.
+    """Summarize a run that consists of the given groups.
 
-    Rates, bounds and traits are included only if there is at most one group.
+    Rates, bounds and traits are only included if there is at most one group.
     """
     if len(groups) < 2:
         only = groups[0] if groups else OutcomeTally().summary()
@@ -319,8 +325,8 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
 class Totals:
     """Running totals of results: the summary, the groups, the failures and the usage.
 
-    The results themselves are not kept, but `len()` returns how many there were. `per_question` is the number of
-    results for each question in a group, if known, as in `OutcomeTally`.
+    The results themselves are not kept in memory. `len()` returns their number. `per_question` is the number of results
+    for each question in a group, if known. See `OutcomeTally`.
     """
 
     def __init__(self, *, per_question: int | None = None) -> None:
@@ -335,9 +341,9 @@ class Totals:
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
-        """Add a result with its traits, calls and tokens, and its failure if it was not judged.
+        """Add a result with its traits, calls and tokens. If it was not judged, its failure is added too.
 
-        An answer shared by several judges is counted once.
+        An answer shared by several judges is only counted once.
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
@@ -354,11 +360,11 @@ class Totals:
         self._answers.add(answer)
 
     def summary(self) -> Summary:
-        """Return the counts, and for each group the pass rate, its interval and bounds, and the traits."""
+        """Return the counts and, for each group, the pass rate with its interval and bounds, and the traits."""
         return summarize_groups(list(self.by_models().values()))
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, by the ids of answering model and judge."""
+        """Return the summary of each group, by the ids of its answering model and judge."""
         return {
             group: summary.model_copy(update={"traits": self._traits[group].summaries()})
             if group in self._traits
@@ -371,5 +377,5 @@ class Totals:
         return self._failures.ranked()
 
     def usage(self) -> Usage:
-        """Return the total calls and tokens of all results."""
+        """Return the total number of calls and tokens of all results."""
         return Usage(*self._used)

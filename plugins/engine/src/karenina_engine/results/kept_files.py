@@ -1,7 +1,7 @@
 """The files that items keep, in a folder next to the journal.
 
-Files are named by the digest of their contents, so equal files are stored once. Several processes may write to a folder
-at the same time. Any file in it is complete.
+A file's name is the digest of its contents, so equal files are only stored once. Several processes may write to a
+folder at the same time. Every file in the folder is complete.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from karenina_toolkit.files.safe_paths import FILE, FOLDER, open_file, open_file
 from karenina_toolkit.kept_files import current_keeper, keeping_files, picture_type
 
 MOST_OF_ITEM: Final = 100
-"""The maximum number of files for one answer, and for one judge's item."""
+"""The maximum number of files for an answer, and for each judge's item."""
 MOST_OF_RUN: Final = 10_000
 MOST_COMPARED: Final = 200_000_000
-"""The maximum size of a file that is read, in bytes. Results from elsewhere may name any file in their folder."""
+"""The maximum size, in bytes, of a file that is read. Results from elsewhere may name any file in their folder."""
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _RECOUNT: Final = 64
-"""The number of stored files after which the folder is counted again, since other processes write to it too."""
+"""The number of stored files after which the folder is counted again, because other processes write to it too."""
 _MOST_WARNINGS: Final = 10
 _MOST_READ: Final = 20_000_000
-"""The maximum size in bytes of a file to digest in a store that writes nothing."""
+"""The maximum size, in bytes, of a file whose digest is computed by a store that writes nothing."""
 _NOWHERE: Final = (
     "the file would be stored next to the journal or the result file, but the run has neither; set one of them (in "
     "Python: journal, output)"
@@ -48,11 +48,11 @@ logger = logging.getLogger("karenina")
 
 
 class FileLeftOut(Exception):
-    """Raised when a file is not stored. The message states why."""
+    """Raised if a file is not stored. The message gives the reason."""
 
 
 def files_folder(journal: Path) -> Path:
-    """Return the folder for a run's files, `<name>.files` next to its journal."""
+    """Return the folder for a run's files: `<name>.files` next to the run's journal."""
     return journal.with_name(journal.name.removesuffix(".journal") + ".files")
 
 
@@ -60,9 +60,9 @@ def files_folder(journal: Path) -> Path:
 class FileStore:
     """A store for the files of a run.
 
-    `most` is the maximum size of a file, and `most_in_all` that of the folder, in bytes. Without a `folder`, all files
-    are left out, and `absent` says why. Set `earlier` to the folder from which to copy files of stored replies. If
-    `writes` is False, digests are computed but nothing is stored.
+    `most` is the maximum size of a file in bytes, and `most_in_all` is the maximum size of the folder. Without a
+    `folder`, no files are stored, and `absent` is the reason. Set `earlier` to the folder from which the files of
+    stored replies are copied. If `writes` is False, digests are computed but nothing is stored.
     """
 
     folder: Path | None
@@ -78,15 +78,15 @@ class FileStore:
 
     @classmethod
     def that_writes_nothing(cls) -> FileStore:
-        """Return a store that only computes digests, for items whose results are not kept."""
+        """Return a store that only computes digests. It is for items whose results are not kept."""
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
         """Store a file and return its entry.
 
-        If the file has to be left out, a warning is logged and the entry says why. If `below` is set, a path must be
-        inside that folder and may be relative to it. For pictures named by a path, the media type is found from the
-        contents. `whose` is the question's name in warnings.
+        If the file cannot be stored, a warning is logged and the entry contains the reason. If `below` is set, a path
+        must be inside that folder and may be relative to it. If `data` is a path to an image, the media type is
+        determined from the contents. `whose` is the question's name for warnings.
         """
         size = None if isinstance(data, Path) else len(data)
         try:
@@ -104,7 +104,7 @@ class FileStore:
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
     def copy(self, kept: KeptFile, whose: str) -> KeptFile:
-        """Copy a file of a stored reply from the folder `earlier`, and return its entry.
+        """Copy a file that belongs to a stored reply from the folder `earlier`, and return its entry.
 
         If this fails, a warning is logged and the entry is returned unchanged.
         """
@@ -119,8 +119,8 @@ class FileStore:
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
         """Read the contents of a file.
 
-        Raises `FileLeftOut` or `OSError` if the file is too large, unreadable or not below `below`, or if the store has
-        no folder.
+        Raises `FileLeftOut` or `OSError` if the file is too large, is unreadable or is not inside `below`, or if the
+        store has no folder.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
@@ -136,7 +136,7 @@ class FileStore:
         return data
 
     def _store(self, digest: str, content: bytes) -> None:
-        """Store contents under their digest, if they are not there yet.
+        """Store contents under their digest, unless they are already stored.
 
         Raises `FileLeftOut` if the folder is full, and `OSError` if the file cannot be written.
         """
@@ -157,7 +157,7 @@ class FileStore:
     def _count(self, folder: int) -> tuple[int, int]:
         """Return the number of files in the folder and their total size in bytes.
 
-        They are only counted from time to time, and more often near the limit.
+        They are only counted from time to time, but every time if the folder is nearly full.
         """
         _, used = self._counted or (0, 0)
         if self._counted is None or self._since >= _RECOUNT or used > self.most_in_all * 0.9:
@@ -168,7 +168,7 @@ class FileStore:
         return self._counted
 
     def _warn(self, whose: str, name: str, why: str) -> None:
-        """Log a warning about a file that is left out, but no more than `_MOST_WARNINGS` times."""
+        """Log a warning about a file that was not stored. At most `_MOST_WARNINGS` warnings are logged."""
         if not self.writes:
             return
         self._warned += 1
@@ -181,8 +181,8 @@ class FileStore:
 class ItemFiles:
     """The files of an answer, of a judge's item, or of a call.
 
-    `before` contains the files of the answer, which are also listed for a judge's item. `of` is the item to which the
-    files of a call are added.
+    For a judge's item, `before` contains the files of the answer, which are listed too. For a call, `of` is the item to
+    which the call's files are added.
     """
 
     def __init__(
@@ -203,7 +203,8 @@ class ItemFiles:
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
         """Store a file, and add its entry to the item.
 
-        If the file is left out, the entry says why. Files beyond the first `MOST_OF_ITEM` are only counted.
+        If the file cannot be stored, the entry contains the reason. Files after the first `MOST_OF_ITEM` are only
+        counted.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
@@ -216,9 +217,9 @@ class ItemFiles:
         return entry
 
     def add(self, kept: KeptFile) -> None:
-        """Add a file that is already stored, for example because its call is not made again.
+        """Add a file that is already stored, for example because its call is not repeated.
 
-        Files beyond the first `MOST_OF_ITEM` are only counted.
+        Files after the first `MOST_OF_ITEM` are only counted.
         """
         if len(self._files) < MOST_OF_ITEM or (kept.name, kept.sha256) in self._files:
             self._files[kept.name, kept.sha256] = kept
@@ -228,17 +229,17 @@ class ItemFiles:
             self._of.add(kept)
 
     def add_copy(self, kept: KeptFile) -> None:
-        """Add a file of a stored reply, copying it if the store is in another folder."""
+        """Add a file that belongs to a stored reply. It is copied if the store is in another folder."""
         self.add(self._store.copy(kept, self._whose))
 
     def count_more(self) -> None:
-        """Count a file that is one too many."""
+        """Count a file that exceeds the item's limit."""
         self._more += 1
         if self._of is not None:
             self._of.count_more()
 
     def for_call(self) -> ItemFiles:
-        """Return a collection for the files of a call. They are also added here."""
+        """Return a collection for the files of a call. Files added to it are also added to this object."""
         return ItemFiles(self._store, self._whose, of=self)
 
     def for_judge(self) -> ItemFiles:
@@ -246,15 +247,15 @@ class ItemFiles:
         return ItemFiles(self._store, self._whose, before=self)
 
     def list_in(self, result: VerificationResult) -> VerificationResult:
-        """List these files and the answer's files in `result`, and return it."""
+        """List these files and the answer's files in `result`, and return the result."""
         if files := self.listed():
             result.metadata.files = files
         return result
 
     def listed(self) -> list[KeptFile]:
-        """Return these files and the answer's files under unique names.
+        """Return these files and the answer's files, under unique names.
 
-        If there were too many files, the last entry says how many were left out.
+        If there were too many files, the last entry gives the number of files that were not stored.
         """
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
@@ -278,13 +279,13 @@ class ItemFiles:
 
 
 def collect_call_files() -> AbstractContextManager[ItemFiles | None]:
-    """Collect the files kept by the call in the block. Yields None outside of a run."""
+    """Collect the files that a call in the `with` block keeps. Outside of a run, the context manager yields None."""
     keeper = current_keeper()
     return keeping_files(keeper.for_call()) if isinstance(keeper, ItemFiles) else nullcontext()
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:
-    """Add the files of an earlier call to the current item, which reuses its reply."""
+    """Add the files of an earlier call to the current item. The item reuses that call's reply."""
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
         for file in files:
@@ -293,7 +294,7 @@ def add_call_files(files: Iterable[KeptFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A kept file: its `path` and contents, or the `problem` with it."""
+    """A kept file: its `path` and contents, or a description of the `problem` with it."""
 
     path: Path | None = None
     content: bytes = b""
@@ -303,7 +304,7 @@ class FoundFile:
 class KeptFiles:
     """The files named in a result file, in the folders next to it.
 
-    `journal` is the journal that contains the results, if known.
+    `journal` is the journal that contains the results, or None if it is not known.
     """
 
     def __init__(self, results: Path, journal: Path | None = None) -> None:
@@ -320,17 +321,17 @@ class KeptFiles:
         ]
 
     def find(self, kept: KeptFile) -> FoundFile:
-        """Find a file, or the problem with it.
+        """Find a kept file. If there is a problem with it, the returned object describes the problem.
 
-        Names in results are not trusted, so the contents must match the digest.
+        Names in results are not trusted, so the file's contents must match its digest.
         """
         return _find(kept, self.folders)
 
 
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
-    """Return the file from the first folder that has it unchanged, or the problem with it.
+    """Return the file from the first folder that contains it unchanged, or a description of the problem.
 
-    Files of more than `MOST_COMPARED` bytes are not read, which is a problem too.
+    Files larger than `MOST_COMPARED` bytes are not read. This counts as a problem too.
     """
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
         return FoundFile(problem=entry.left_out or "the result does not contain the digest of the file")
@@ -355,9 +356,9 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
-    """Open a file named by a stage or adapter. Links out of the folder `below` are not followed.
+    """Open a file named by a stage or adapter. Links that lead out of the folder `below` are not followed.
 
-    Raises `FileLeftOut` if it is not a file inside that folder, and `OSError` if it cannot be opened.
+    Raises `FileLeftOut` if the path is not a file inside that folder, and `OSError` if it cannot be opened.
     """
     if below is not None:
         root = resolve_links(below)
@@ -374,7 +375,7 @@ def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
 
 @contextmanager
 def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
-    """Open a store's folder and yield its descriptor. With `make`, the folder is created if necessary.
+    """Open a store's folder and yield its file descriptor. If `make` is set, the folder is created if necessary.
 
     Raises `OSError` if the folder cannot be opened.
     """
@@ -389,7 +390,7 @@ def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
 
 
 def _has(folder: int, digest: str, content: bytes) -> bool:
-    """Return whether the folder has a readable file with this name and these contents."""
+    """Return whether the folder contains a readable file with the given name and contents."""
     try:
         with open_file_at(digest, folder) as file:
             return os.fstat(file.fileno()).st_size == len(content) and file.read() == content

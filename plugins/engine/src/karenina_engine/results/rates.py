@@ -1,6 +1,6 @@
 """Rates with confidence intervals, and summaries of trait scores, updated one result at a time.
 
-The intervals take into account that a question may have several items.
+The intervals take into account that there may be several items for the same question.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 Z95 = 1.959963984540054
 """The 97.5% quantile of the normal distribution, for two-sided 95% intervals."""
 ROUGH = 20
-"""The number of questions below which an interval is called rough."""
+"""An interval that is based on fewer questions than this is called rough."""
 
 
 MAX_TRAITS: Final = 1000
-"""The maximum number of traits to count. Each question can have its own."""
+"""The maximum number of traits that are counted. Each question can have traits of its own."""
 
 
 class Rate(BaseModel):
     """A proportion: `hits` out of `out_of`, with a 95% interval.
 
     The value and the bounds are None if `out_of` is 0. `clusters` is the number of questions. Items of the same
-    question (replicates, models, judges) are not independent, and the more alike they are, the wider the interval.
-    `undecided` items are not included in `out_of`. If there are none, JSON does not contain `undecided` and
+    question (replicates, models, judges) are not independent. The more alike they are, the wider the interval.
+    `undecided` items are not included in `out_of`. If there are none, the JSON form does not contain `undecided` and
     `if_undecided_wrong`.
     """
 
@@ -55,7 +55,7 @@ class Rate(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_undecided_if_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the two values for undecided items if there are none."""
+        """Omit the two values for undecided items if there are none."""
         values: dict[str, Any] = serialize(self)
         if not self.undecided:
             values.pop("undecided", None)
@@ -71,8 +71,9 @@ class Rate(BaseModel):
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
     """Return the bounds of the Wilson score interval for `hits` out of `out_of`.
 
-    Both may be fractional, as for effective sizes. Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0.
-    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
+    Both numbers may be fractional, which allows for effective sizes. Raises `ValueError` unless 0 <= hits <= out_of and
+    out_of > 0. Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22
+    (1927).
     """
     if out_of <= 0 or not 0 <= hits <= out_of:
         raise ValueError(f"{hits} of {out_of} is not a proportion")
@@ -86,9 +87,9 @@ def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
 
 
 class Clusters:
-    """The sums needed for a `Rate`, with items clustered by question.
+    """The sums from which a `Rate` is computed, with items clustered by question.
 
-    Each open question takes two numbers of memory. Call `fold` when it is complete.
+    Each open question takes two numbers of memory. Call `fold` when a question is complete.
     """
 
     __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items", "undecided")
@@ -102,7 +103,7 @@ class Clusters:
         self._hits_hits = self._hits_size = self._size_size = 0
 
     def add(self, question: Hashable, *, hit: bool) -> None:
-        """Count an item for a question. `hit` is true if it adds to the numerator of the rate."""
+        """Count an item for a question. Set `hit` if the item adds to the numerator of the rate."""
         count = self._open.setdefault(question, [0, 0])
         count[0] += hit
         count[1] += 1
@@ -112,7 +113,7 @@ class Clusters:
     def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
         """Count an item by its outcome.
 
-        Correct items are hits. Items without a verdict do not count for the rate, but undecided ones are counted
+        Correct items are hits. Items without a verdict are not included in the rate. Undecided items are counted
         separately.
         """
         if outcome.has_verdict:
@@ -120,7 +121,7 @@ class Clusters:
         self.undecided += outcome is Outcome.UNDECIDED
 
     def fold(self, question: Hashable) -> None:
-        """Free the memory for a question that will have no more items."""
+        """Free the memory used for a question that will have no more items."""
         count = self._open.pop(question, None)
         if count is not None:
             self._folded += 1
@@ -129,9 +130,9 @@ class Clusters:
             self._size_size += count[1] * count[1]
 
     def rate(self) -> Rate:
-        """Return the rate of the items so far with its interval, like the function `rate`.
+        """Return the rate of the items so far, with its interval. See the function `rate`.
 
-        Without items, its value and interval are None.
+        If there are no items, the rate's value and interval are None.
         """
         items, hits = self.items, self.hits
         if not items:
@@ -155,7 +156,7 @@ class Clusters:
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
-        """Return the effective size of this sample, which must not be empty."""
+        """Return the effective size of the sample. The sample must not be empty."""
         still = self._open.values()
         return effective_size(
             self.questions,
@@ -177,13 +178,13 @@ def effective_size(
     *,
     graded: bool = False,
 ) -> float:
-    """Return the size of an independent sample whose share of hits is just as certain.
+    """Return the size of an independent sample with the same certainty about its share of hits.
 
     `hits_hits`, `hits_size` and `size_size` are sums over questions: of squared hits, of hits times items, and of
     squared items. The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977,
     section 3.12). Two half pseudo-questions of average size are added, one with only hits and one with none, because
     intervals near 0 and 1 would be too narrow otherwise (`benchmarks/coverage.py`). The result is at least 1 and at
-    most the number of items. It can be larger for `graded` hits, since values between 0 and 1 vary less.
+    most the number of items. It may only be larger if the hits are `graded`, since values between 0 and 1 vary less.
     """
     if questions == items and not graded:
         return items
@@ -199,9 +200,10 @@ def effective_size(
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
-    """Return the rate of items with its interval. Each item is a pair of its question and whether it is a hit.
+    """Return the rate of the given items, with its interval.
 
-    This is Wilson's interval at the `effective_size`, which is the number of items if each has its own question.
+    Each item is a pair of its question and whether it is a hit. This is Wilson's interval at the `effective_size`. If
+    every item has its own question, that is the number of items.
     """
     clusters = Clusters()
     for question, hit in hits:
@@ -210,7 +212,7 @@ def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
 
 
 def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
-    """Return the pass rate of items. Each item is a pair of its question and its outcome."""
+    """Return the pass rate of the given items. Each item is a pair of its question and its outcome."""
     clusters = Clusters()
     for question, outcome in outcomes:
         clusters.add_outcome(question, outcome)
@@ -220,10 +222,10 @@ def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
 class TraitSummary(BaseModel):
     """The scores of a trait.
 
-    `n` is the number of scores. `not_scored` counts items for which the trait could not be scored, and `skipped` counts
-    answers without the concept of a dynamic trait. `share` is the share of True among booleans, and `mean` is the mean
-    of numbers. `labels` counts each class. `parts` contains means for scores made up of several numbers, such as the
-    metrics of a metric trait or the fields of a template.
+    `n` is the number of scores. `not_scored` is the number of items for which the trait could not be scored, and
+    `skipped` is the number of answers without the concept of a dynamic trait. `share` is the share of booleans that are
+    True, and `mean` is the mean of numbers. `labels` counts each class. `parts` contains means for scores that consist
+    of several numbers, such as the metrics of a metric trait or the fields of a template.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -238,7 +240,7 @@ class TraitSummary(BaseModel):
 
 
 class _Mean:
-    """An exact mean, independent of the order of its values."""
+    """An exact mean that does not depend on the order of its values."""
 
     __slots__ = ("_count", "_sum")
 
@@ -257,7 +259,7 @@ class _Mean:
 
 
 class _Scores:
-    """The counts of a trait's scores so far."""
+    """The running counts of a trait's scores."""
 
     __slots__ = ("labels", "n", "not_scored", "numbers", "parts", "skipped", "truths")
 
@@ -268,9 +270,9 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. `label` is the class of a literal trait, if it is one.
+        """Count a score. For a literal trait, `label` is the name of the class.
 
-        Scores of unsupported types only count in `n`.
+        Scores of unsupported types are only counted in `n`.
         """
         self.n += 1
         if label is not None:
@@ -301,13 +303,13 @@ class _Scores:
 
 
 class TraitTally:
-    """Running summaries of traits."""
+    """Running summaries of the scores of traits."""
 
     def __init__(self) -> None:
         self._traits: dict[str, _Scores] = {}
 
     def add(self, rubric: VerificationResultRubric) -> None:
-        """Count the traits in a result, up to `MAX_TRAITS` different names."""
+        """Count the traits in a result. At most `MAX_TRAITS` different names are counted."""
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():
@@ -328,7 +330,7 @@ class TraitTally:
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
-        """Return the scores of a trait, or None if there are too many traits already."""
+        """Return the counts for a trait, or None if there are already too many traits."""
         tally = self._traits.get(name)
         if tally is None and len(self._traits) < MAX_TRAITS:
             tally = self._traits[name] = _Scores()

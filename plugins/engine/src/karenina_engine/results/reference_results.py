@@ -1,7 +1,7 @@
 """Converting result files of the reference implementation.
 
 They are JSON lines or JSON documents: an export of a run with `results`, an archive of several runs with `runs`, a list
-of results, or an object with results by id. Fields that have no counterpart here are kept in `extensions["reference"]`.
+of results, or an object with results by id. Fields without a counterpart here are kept in `extensions["reference"]`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, ModelIdentity, VerificationResultMetadata
 
 NAME: Final = "reference"
-"""The key in `extensions` for fields that have no counterpart."""
+"""The key in `extensions` for fields without a counterpart."""
 _OF_FAILURE: Final = {
     "recursion_limit": Outcome.AUTO_FAILED,
     "trace_validation": Outcome.AUTO_FAILED,
@@ -27,7 +27,10 @@ _OF_FAILURE: Final = {
     "template_validation": Outcome.TEMPLATE_ERROR,
     "parsing": Outcome.PARSE_ERROR,
 }
-"""Outcomes by category of failure. For `content`, the verdict decides; for other categories, the stage."""
+"""The outcome for each category of failure.
+
+For `content`, the outcome follows from the verdict. For other categories, it follows from the stage.
+"""
 _RENAMED: Final = {
     ("rubric", "agentic_trait_investigation_traces"): "agentic_trait_traces",
     ("metadata", "answering_replicate"): "replicate",
@@ -39,7 +42,7 @@ Rows = Sequence[tuple[str, Any]]
 
 
 def find_rows(document: Any) -> Rows | None:
-    """Return the results in a JSON document, each with its location, or None if it is not a result file."""
+    """Return the results in a JSON document, each with its location. Returns None if it is not a result file."""
     if isinstance(document, Mapping) and isinstance(document.get("runs"), Mapping):
         return [
             (f"runs.{name}, result {number}", _with_run(row, name))
@@ -56,7 +59,7 @@ def find_rows(document: Any) -> Rows | None:
 
 
 def is_row(value: Any) -> bool:
-    """Return whether a JSON value is a result, of this implementation or the reference."""
+    """Return whether a JSON value is a result of this implementation or of the reference implementation."""
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
     return isinstance(metadata, Mapping) and isinstance(metadata.get("question_id"), str)
 
@@ -67,17 +70,18 @@ def is_own(row: Any) -> bool:
 
 
 def _with_run(row: Any, name: str) -> Any:
-    """Add the name of its run to an archived result that has none."""
+    """Add the run's name to an archived result that has none."""
     if not is_row(row) or row["metadata"].get("run_name") is not None:
         return row
     return {**row, "metadata": {**row["metadata"], "run_name": name}}
 
 
 def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Convert results of the reference, and yield each location with the values of a `VerificationResult`.
+    """Convert results of the reference implementation.
 
-    If results of an item have the same replicate number, later ones get the next free number. Raises `ValueError`, with
-    the location, for a value that is not a result.
+    Yields the location of each result with the values of a `VerificationResult`. If several results of an item have the
+    same replicate number, the later ones get the next free number. Raises `ValueError`, with the location, if a value
+    is not a result.
     """
     names = {role: _name_models(rows, role) for role in ("answering", "parsing")}
     taken: dict[tuple[object, ...], set[int]] = defaultdict(set)
@@ -99,9 +103,9 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a unique name for each model with this role, keyed by the model as JSON.
+    """Return a unique name for each model with the given role. The keys are the models as JSON.
 
-    This is the model's `config_id` or the provider's name for it, with an addition if that is not unique.
+    A name is the model's `config_id` or the provider's name for it. If that is not unique, something is added to it.
     """
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
@@ -121,7 +125,7 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return the model of a result as an object, with "unknown" for missing parts.
+    """Return a result's model as an object. Missing parts are "unknown".
 
     In early files, the model is a string such as `openai/gpt-4o`.
     """
@@ -138,10 +142,10 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Convert a result of the reference to the values of a `VerificationResult`.
+    """Convert a result of the reference implementation to the values of a `VerificationResult`.
 
-    `names` contains the result of `_name_models` for each role. Raises `TypeError` or `AttributeError` if a part has
-    the wrong type.
+    `names` contains the result of `_name_models` for each role. Raises `TypeError` or `AttributeError` if part of the
+    result has the wrong type.
     """
     other: dict[str, Any] = {}
     outcome = _outcome(row)
@@ -183,7 +187,7 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section that have a counterpart, and add all others to `other`."""
+    """Return the values of a section that have a counterpart. All other values are added to `other`."""
     values: dict[str, Any] = {}
     for key, value in stored.items():
         new = _RENAMED.get((name, key), key)
@@ -199,8 +203,8 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a reference result.
 
-    It follows from the failure, the error, the vetoes or the verdict, whichever comes first. Without any of these, a
-    result with a rubric is scored, and any other is a stage error.
+    It is determined by the first of these that exists: the failure, the error, the vetoes, the verdict. Without any of
+    them, a result with a rubric is scored, and any other result is a stage error.
     """
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")
@@ -228,7 +232,7 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 
 
 def _of_stage(stage: str) -> Outcome:
-    """Return the outcome of a failed call, given the stage that made it."""
+    """Return the outcome for a failed call that was made by the given stage."""
     name = stage.replace("_", "").lower()
     if name.startswith("generate"):
         return Outcome.MODEL_ERROR
@@ -236,7 +240,7 @@ def _of_stage(stage: str) -> Outcome:
 
 
 def _why(failure: Any) -> str:
-    """Return the category and reason of a failure as text, or an empty string."""
+    """Return the category and the reason of a failure as text, or an empty string if it is not an object."""
     if not isinstance(failure, Mapping):
         return ""
     return ": ".join(str(failure[key]) for key in ("category", "reason") if failure.get(key))

@@ -1,4 +1,4 @@
-"""The result file of a run. An existing file of the same name is never lost.
+"""The result file of a run. An existing file with the same name is never lost.
 
 The first line is a header with the run and its distributions. For the other lines, see
 `karenina_engine.results.result_lines`.
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 _BEGINNING: Final = b'{"run":'
 TABLE_LINE: Final = b'{"table":'
 ROW_LINE: Final = b'{"row":'
-"""How lines can begin, as described in `karenina_engine.results.result_lines`."""
+"""The possible beginnings of a line with a result, as described in `karenina_engine.results.result_lines`."""
 _HEADERS: Final = (_BEGINNING, TABLE_LINE)
 RESULT_LINES: Final = (*_HEADERS, ROW_LINE, b'{"metadata":')
 """The possible beginnings of lines in result files."""
 
 
 HEADER_INDEX: Final = -1
-"""The index of the header and of table rows, so that they come before all results."""
+"""The index used for the header and for table rows, so that they come before all results."""
 _LONGEST: Final = 1 << 16
 _CHECKED_BYTES: Final = 4096
 _BUFFER: Final = 1 << 20
-"""The maximum number of bytes in memory while writing or sorting."""
+"""The maximum number of bytes to hold in memory during writing or sorting."""
 _SORT_BATCH: Final = 128
 """The number of lines that are sorted at a time."""
 
@@ -48,10 +48,11 @@ _SORT_BATCH: Final = 128
 def header_line(
     distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
 ) -> str:
-    """Return the header line, with the distributions used by a run and their versions.
+    """Return the header line, with the distributions that a run used and their versions.
 
-    `run` is the run's id (`digest_run`), if it has a journal. `rescored` means that the results were made from the
-    journal's replies but are not in it. `free` means that all models are free, so the cost is known without a journal.
+    `run` is the run's id (`digest_run`), if the run has a journal. Set `rescored` if the results were made from the
+    journal's replies but are not in the journal. Set `free` if all models are free, so that the cost is known without a
+    journal.
     """
     named: dict[str, Any] = {"distributions": dict(distributions)}
     if run is not None:
@@ -64,17 +65,17 @@ def header_line(
 
 
 def digest_run(journal: object, number: int) -> str:
-    """Return the id of a run in result files, which does not reveal the journal's own id."""
+    """Return the id of a run for use in result files. It does not reveal the journal's own id."""
     return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
 
 
 def is_header(line: bytes) -> bool:
-    """Return whether a line is a header or table line, or the start of one that was cut off."""
+    """Return whether a line is a header or table line, or the beginning of an incomplete one."""
     return line.startswith(_HEADERS) or (bool(line) and any(start.startswith(line) for start in _HEADERS))
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return what the header of a result file says about its run.
+    """Return the information about the run in the header of a result file.
 
     The result is empty if there is no readable header, or if the file contains several runs.
     """
@@ -94,8 +95,8 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer in a result's JSON object, or None if the model gave no answer.
 
     The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
-    an agent, `trace`, with messages in the form of `Message.to_dict`. If it was cut off or refused, there is a
-    `finish_reason`.
+    an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused, it also
+    has a `finish_reason`.
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None
@@ -114,20 +115,20 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def default_output(benchmark: Path) -> Path:
-    """Return the default result file of a benchmark, `<name>.results.jsonl` in the working directory."""
+    """Return the default result file for a benchmark: `<name>.results.jsonl` in the working directory."""
     return Path(f"{benchmark.stem}.results.jsonl")
 
 
 def default_journal(output: Path) -> Path:
-    """Return the default journal of a run, `<name>.journal` next to its result file."""
+    """Return the default journal for a run: `<name>.journal` next to the run's result file."""
     return output.with_name(output.name.removesuffix(".jsonl").removesuffix(".results") + ".journal")
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
-    """Raise `ConfigError` if results cannot be written to `path`. Existing files are not touched.
+    """Raise `ConfigError` if results cannot be written to `path`. Existing files are not changed.
 
-    An existing file must be empty or start with one of `lines`, like earlier output. Any other file, such as the
-    benchmark, was probably named by mistake. A missing folder is created.
+    An existing file must be empty or begin with one of `lines`, as earlier output does. Any other file, such as the
+    benchmark, was probably named by mistake. If the folder is missing, it is created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,12 +162,12 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`. If there was one, rename it and return its new name.
+    """Create an empty file at `path`. An existing file is renamed, and its new name is returned.
 
-    The new name is the first unused one of `name-1.jsonl`, `name-2.jsonl`, ..., so the given name always has the newest
-    results. If `ours` returns True for the old file, the caller will write its contents again; the file is removed and
-    None returned. If `path` is a link, only the link is renamed. A missing folder is created. Raises `ConfigError` if
-    the file cannot be written, or if `check_output` does.
+    The new name is the first unused name among `name-1.jsonl`, `name-2.jsonl`, ..., so that `path` always has the
+    newest results. If `ours` returns True for the existing file, the caller will write its contents again. The file is
+    then removed, and None is returned. If `path` is a link, only the link is renamed. If the folder is missing, it is
+    created. Raises `ConfigError` if the file cannot be written or `check_output` rejects it.
     """
     check_output(path, lines=lines)
     moved, mode = None, None
@@ -191,7 +192,7 @@ def prepare_output(
 
 
 def free_name(path: Path) -> Path:
-    """Return the first unused name of the form `name-1.jsonl`, `name-2.jsonl`, ... next to `path`."""
+    """Return the first unused path next to `path` of the form `name-1.jsonl`, `name-2.jsonl`, ..."""
     stem, suffix = (path.name, "") if not path.suffix else (path.name.removesuffix(path.suffix), path.suffix)
     number = 1
     while os.path.lexists(candidate := path.with_name(f"{stem}-{number}{suffix}")):
@@ -203,7 +204,7 @@ def free_name(path: Path) -> Path:
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
     """Open a file created by `prepare_output`, and yield a function that writes lines to it.
 
-    Both raise `ConfigError` if the file cannot be written.
+    The context manager and the function raise `ConfigError` if the file cannot be written.
     """
 
     def write_error(error: OSError) -> ConfigError:
@@ -234,7 +235,7 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 def _open_empty(path: Path) -> int:
     """Open a new or empty file, without truncating it or following a link.
 
-    Raises `OSError` if this is not possible, for example because the file has contents.
+    Raises `OSError` if this fails, for example because the file is not empty.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     status = os.fstat(handle)
@@ -245,19 +246,19 @@ def _open_empty(path: Path) -> int:
 
 
 def _kind(mode: int) -> str:
-    """Describe a file that is neither a regular file nor a folder, for use in a message."""
+    """Describe the type of a file that is neither a regular file nor a folder, for a message."""
     if stat.S_ISFIFO(mode):
         return "a named pipe (FIFO)"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 class ResultFile:
-    """A result file, written line by line as items end and sorted at the end.
+    """A result file. Lines are written as items end, and sorted at the end of the run.
 
     Results can be read while the run continues, and runs with equal results end up with equal files. Lines are written
     at the end of each iteration of the event loop. If the process is killed, only the lines of one iteration are lost,
-    and the journal has them. Each line takes two numbers of memory. Use this as a context manager in an event loop.
-    Leaving it writes the remaining lines but does not sort them.
+    and those results are in the journal. Each line takes two numbers of memory. Use this as a context manager in an
+    event loop. On exit, the remaining lines are written but not sorted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -279,9 +280,9 @@ class ResultFile:
         self._file.close()
 
     def write_result(self, index: int, lines: Sequence[str]) -> None:
-        """Add the lines for the item with this index, as returned by `LineWriter.lines`.
+        """Add the lines for the item at `index`, as returned by `LineWriter.lines`.
 
-        Raises `OSError` if this or earlier lines cannot be written.
+        Raises `OSError` if these or earlier lines cannot be written.
         """
         *rows, line = lines
         for row in rows:
@@ -290,7 +291,7 @@ class ResultFile:
         self.write(index, line)
 
     def write(self, index: int, line: str) -> None:
-        """Add the line for the item with this index in the matrix.
+        """Add the line for the item at `index` in the matrix.
 
         Raises `OSError` if this or an earlier line cannot be written.
         """
@@ -304,7 +305,7 @@ class ResultFile:
             self._flushing = asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write the collected lines. An `OSError` is raised by the next `write`."""
+        """Write the collected lines. If this fails, the next `write` raises the `OSError`."""
         self._flushing = None
         try:
             self._file.flush()
@@ -312,10 +313,10 @@ class ResultFile:
             self._failure = error
 
     def sort_lines(self) -> None:
-        """Sort the lines into matrix order. Nothing can be added afterwards.
+        """Sort the lines into matrix order. Nothing can be added after this.
 
-        The file is replaced atomically, or left unchanged if sorting fails. Raises `OSError` if it cannot be written or
-        was changed by another program.
+        The file is replaced atomically. If sorting fails, it is left unchanged. Raises `OSError` if the file cannot be
+        written or if another program has changed it.
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)
@@ -336,12 +337,12 @@ class ResultFile:
         replace_file(self._path, write)
 
     def _check_not_replaced(self) -> None:
-        """Raise `OSError` if another file has taken the place of this one."""
+        """Raise `OSError` if this file has been replaced by another file."""
         if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
             raise OSError(f"{self._path} was replaced by another program during the run; the new file was not changed")
 
     def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
-        """Yield the lines with these numbers in the given order. Neighboring lines are read together."""
+        """Yield the lines with the given numbers, in the given order. Neighboring lines are read together."""
         starts = self._starts
         first, last = starts[min(numbers)], starts[max(numbers) + 1]
         if last - first > _BUFFER:
@@ -353,7 +354,7 @@ class ResultFile:
             yield piece[starts[line] - first : starts[line + 1] - first]
 
     def _piece(self, file: FileIO, first: int, last: int) -> bytes:
-        """Return the bytes between two positions. Raises `OSError` if the file has become shorter."""
+        """Return the bytes from position `first` to `last`. Raises `OSError` if the file has become shorter."""
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:

@@ -1,18 +1,18 @@
-"""The lines of a result file. What many results have in common is written only once.
+"""The lines of a result file. Values that many results have in common are only written once.
 
-There are three kinds of lines, each a JSON object:
+There are three kinds of lines, each of which is a JSON object:
 
 - `{"run": ...}`, a header (`karenina_engine.results.result_file.header_line`).
 - `{"table": {ID: ROW}}`, which defines a row of the table. A row is either an object with the fields and the names of
   stages that are the same in many results (`_SHARED`), or the text of a reason for which stages were skipped. `ID` is
   the start of the row's SHA-256 digest, so that files can be joined, and lines put in any order, without confusing one
   row with another.
-- A result. Fields with their default values are left out (`dump_result`). If the line begins with `"row"`, the contents
-  of the row with that id are left out too. The result's stages are in the order of that row: each is a number for a
-  stage that ran in that many seconds, the id of a reason (or null) for a skipped stage, or otherwise an object with the
-  stage's own `StageRecord` fields. A missing `parsing_id` is equal to the `answering_id`.
+- A result. Fields with default values are omitted (`dump_result`). If the line begins with `"row"`, the contents of the
+  row with that id are omitted too. The result's stages are in the order of that row: each is a number for a stage that
+  ran in that many seconds, the id of a reason (or null) for a skipped stage, or otherwise an object with the stage's
+  own `StageRecord` fields. A missing `parsing_id` is equal to the `answering_id`.
 
-A result that begins with `"metadata"` stands alone. Both forms are read back as the same result.
+A result that begins with `"metadata"` is complete in itself. Both forms are read back as the same result.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _SHARED: Final = {
     "metadata": ("run_name", "answering", "parsing", "answering_system_prompt", "parsing_system_prompt"),
     "template": ("composition_strategy", "answering_mcp_servers"),
 }
-"""The fields in a row besides `stages`, by section. The ids of both models stay in each line."""
+"""The fields in a row in addition to `stages`, by section. The ids of both models are kept in each line."""
 _SHARED_BY_STAGES: Final = ("name", "slot", "distribution", "version")
 _MOST_ROWS: Final = 10_000
-"""The maximum number of rows in a table. After that, results stand alone."""
+"""The maximum number of rows in a table. Later results do not use the table."""
 _ID_LENGTH: Final = 12
 UNKNOWN: Final = "unknown"
-"""The name of models, stages and reasons whose row is missing."""
+"""The name used for models, stages and reasons if their row is missing."""
 
 _CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
 _REWRITE: Final = (
@@ -49,27 +49,27 @@ _REWRITE: Final = (
 
 
 class ResultFileError(KareninaError, ValueError):
-    """Raised if a result file cannot be read. The message says which line, and why."""
+    """Raised if a result file cannot be read. The message names the line and gives the reason."""
 
 
 def dump_result(result: VerificationResult) -> str:
-    """Serialize a result as JSON without default values, as stored in the journal.
+    """Serialize a result as JSON without default values. This is the form stored in the journal.
 
-    Raises `ValueError` if the result contains text that is not Unicode.
+    Raises `ValueError` if the result contains text that is not valid Unicode.
     """
     return result.model_dump_json(exclude_defaults=True)
 
 
 class LineWriter:
-    """Writes the lines of a file, and remembers which rows it already contains."""
+    """Writes the lines of a file, and keeps track of the rows that it already contains."""
 
     def __init__(self) -> None:
         self._ids: dict[bytes, str] = {}
 
     def lines(self, text: str) -> list[str]:
-        """Return the lines for a result from `dump_result`: new rows of the table, then the result.
+        """Return the lines for a result written by `dump_result`: new table rows, followed by the result.
 
-        If the text is not a result or the table is full, the text is the only line.
+        If the text is not a result or the table is full, the text itself is the only line.
         """
         rows: list[str] = []
         row: dict[str, Any] = {}
@@ -93,9 +93,10 @@ class LineWriter:
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
-        """Shorten a stage's record to what is not in the row.
+        """Remove everything from a stage's record that the row already contains.
 
-        `record` may be changed. If the stage was skipped for a new reason, its row is added to `rows`.
+        `record` may be changed in place. If the stage was skipped for a new reason, a row for the reason is added to
+        `rows`.
         """
         status = record["status"]
         if status == "ran":
@@ -109,7 +110,7 @@ class LineWriter:
         return record
 
     def _id(self, row: Any, rows: list[str]) -> str | None:
-        """Return the id of a row, adding its line to `rows` if it is new. Returns None if the table is full."""
+        """Return the id of a row. If the row is new, its line is added to `rows`. Returns None if the table is full."""
         text = to_json(row)
         id = self._ids.get(text)
         if id is None and len(self._ids) < _MOST_ROWS:
@@ -119,14 +120,14 @@ class LineWriter:
 
 
 def _digest(text: bytes) -> str:
-    """Return the id of the row with this JSON text."""
+    """Return the id of a row, given its JSON text."""
     return hashlib.sha256(text).hexdigest()[:_ID_LENGTH]
 
 
 class LineReader:
-    """Reads the lines of a file, and remembers the rows of the table.
+    """Reads the lines of a file, and keeps the rows of its table.
 
-    `nameless` becomes True if the row of a result is missing.
+    `nameless` becomes True if a result's row is missing.
     """
 
     def __init__(self) -> None:
@@ -134,7 +135,7 @@ class LineReader:
         self.nameless = False
 
     def add_rows(self, line: bytes) -> None:
-        """Read the rows in a line, if it is a line of the table. Damaged rows are ignored."""
+        """Read the rows in a table line. Other lines and damaged rows are ignored."""
         if line.startswith(TABLE_LINE):
             try:
                 self.add_table(from_json(line)["table"])
@@ -142,7 +143,10 @@ class LineReader:
                 return
 
     def add_table(self, table: object) -> None:
-        """Add rows by id. Rows that do not match their id are ignored, since their names could be wrong."""
+        """Add the rows in `table`, which maps ids to rows.
+
+        Rows that do not match their ids are ignored, since their names could be wrong.
+        """
         for id, row in table.items() if isinstance(table, Mapping) else ():
             if _digest(to_json(row)) == id:
                 known = row if isinstance(row, str) else _SharedFields.read(row)
@@ -151,8 +155,8 @@ class LineReader:
     def read(self, line: bytes | str, place: str) -> VerificationResult:
         """Read the result in a line.
 
-        If its row is missing, models and stages are called `UNKNOWN`. Raises `ResultFileError`, naming `place`, if the
-        line is not a valid result.
+        If its row is missing, the models and stages are called `UNKNOWN`. Raises `ResultFileError`, with `place` in the
+        message, if the line is not a valid result.
         """
         text = line.encode() if isinstance(line, str) else line
         if not text.startswith(ROW_LINE):
@@ -169,10 +173,11 @@ class LineReader:
             raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        """Add the values from its row to the values of a line, in place.
+        """Add the values in a line's row to the values of the line, in place.
 
-        If the row is missing, they are `UNKNOWN`, and `nameless` becomes True. Values of the wrong type are left for
-        validation. Raises `ResultFileError`, naming `place`, if the row has a different number of stages.
+        If the row is missing, these values are `UNKNOWN`, and `nameless` becomes True. Values of the wrong type are
+        left for the validation to report. Raises `ResultFileError`, with `place` in the message, if the row has a
+        different number of stages.
         """
         stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))
@@ -192,7 +197,7 @@ class LineReader:
         return values
 
     def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
-        """Combine a stage's entry in a line with the fields from the row."""
+        """Combine a stage's entry in a line with the stage's fields in the row."""
         if isinstance(entry, float):  # first, because most stages ran
             return {**shared, "seconds": entry}
         if isinstance(entry, dict):
@@ -209,9 +214,10 @@ class LineReader:
 
 @dataclass(frozen=True, slots=True)
 class _SharedFields:
-    """A row with what many results have in common: fields by section, and fields of each stage's record.
+    """A table row with values that many results have in common.
 
-    Each record also has the status of a stage that ran.
+    It contains fields by section, and fields of each stage's record. Each record also has the status of a stage that
+    ran.
     """
 
     sections: dict[str, dict[str, Any]]
@@ -219,7 +225,7 @@ class _SharedFields:
 
     @classmethod
     def read(cls, row: Any) -> Self | None:
-        """Read a row from a JSON value, or return None if it is not one."""
+        """Read a row from a JSON value. Returns None if the value is not a row."""
         try:
             shared = {section: _chosen(row[section], names) for section, names in _SHARED.items()}
             stages = [{"status": "ran", **_chosen(stage, _SHARED_BY_STAGES)} for stage in row["stages"]]
@@ -229,7 +235,7 @@ class _SharedFields:
 
 
 def _chosen(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return those of the fields with these names that exist."""
+    """Return the fields whose names are in `names`. Missing fields are skipped."""
     return {name: fields[name] for name in names if name in fields}
 
 
@@ -243,9 +249,9 @@ _UNKNOWN_STAGE: Final = {"status": "ran", "name": UNKNOWN, "distribution": UNKNO
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
-    """Parse the JSON text of a result that stands alone.
+    """Parse the JSON text of a result that is complete in itself.
 
-    Raises `ResultFileError`, naming `place`, if it is not a valid result.
+    Raises `ResultFileError`, with `place` in the message, if it is not a valid result.
     """
     try:
         return VerificationResult.model_validate_json(text.rstrip())
@@ -267,7 +273,7 @@ def _invalid_result(error: ValidationError, place: str) -> ResultFileError:
 
 
 def _describe_invalid_json(problem: str) -> str:
-    """Describe what is wrong with invalid JSON, as the end of a sentence."""
+    """Describe the problem with invalid JSON, as the end of a sentence."""
     column = _CUT_OFF.search(problem)
     if column is not None:
         return f"is incomplete (it ends at column {column[1]})"

@@ -51,14 +51,14 @@ class VerificationResultSet:
         return len(self.results)
 
     def __repr__(self) -> str:
-        """Return the number of results, the groups and the summary as several lines of text."""
+        """Return the number of results, the groups and the summary as text with several lines."""
         title = Title(f"VerificationResultSet of {quantity(len(self), 'result')}")
         totals = self.totals()
         groups = group_table(totals.summary())
         return format_repr([[title, *([Grid(groups, GROUP_TEXTS)] if groups else []), Facts([*summary_rows(totals)])]])
 
     def _repr_html_(self) -> str:
-        """Return the summary and a table of results as HTML for notebooks."""
+        """Return the summary and a table of the results as HTML for notebooks."""
         return set_html(self, self.totals())
 
     def __getitem__(self, index: int) -> VerificationResult:
@@ -76,14 +76,14 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return the counts, and for each group the pass rate with its interval and bounds.
+        """Return the counts and, for each group, the pass rate with its interval and bounds.
 
-        A group is an answering model and a judge. If there are several, the overall `pass_rate` is None.
+        A group is an answering model and a judge. If there are several groups, the overall `pass_rate` is None.
         """
         return self.totals().summary()
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, by the ids of answering model and judge."""
+        """Return the summary of each group, by the ids of its answering model and judge."""
         return self.totals().by_models()
 
     def failures(self) -> list[Failure]:
@@ -91,16 +91,17 @@ class VerificationResultSet:
         return self.totals().failures()
 
     def usage(self) -> Usage:
-        """Return the calls and tokens of all results.
+        """Return the total number of calls and tokens of all results.
 
-        An answer shared by several judges is counted once.
+        An answer shared by several judges is only counted once.
         """
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
-        """Return a table of the results: `results`, `fields`, `traits`, `excerpts` or `stages`.
+        """Return a table of the results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-        For their columns, see `karenina_engine.results.table_columns`. Raises `ConfigError` for other names.
+        For the columns of these tables, see `karenina_engine.results.table_columns`. Raises `ConfigError` for other
+        names.
         """
         return result_table(self.results, name)
 
@@ -119,9 +120,9 @@ class VerificationResultSet:
     def save(self, path: str | Path, *, full: bool = False) -> None:
         """Write all results to a JSONL file.
 
-        An existing file is replaced once everything has been written. With `full`, each line contains all fields of its
-        result; otherwise, see `karenina_engine.results.result_lines`. Links are followed, and a missing folder is
-        created. Raises `OSError` if the file cannot be written.
+        An existing file is replaced once everything has been written. If `full` is set, each line contains all fields
+        of its result. Otherwise, see `karenina_engine.results.result_lines`. Links are followed, and a missing folder
+        is created. Raises `OSError` if the file cannot be written.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -135,12 +136,12 @@ class VerificationResultSet:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load the results in a file. Raises `ResultFileError`, with the line, if it cannot be read."""
+        """Load the results in a file. Raises `ResultFileError` if the file cannot be read."""
         return cls(read_results(path))
 
 
 class StoredResults:
-    """A lazy view of the `length` results in a file. The file is read on each iteration."""
+    """A lazy view of the results in a file, of which there are `length`. Each iteration reads the file again."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path
@@ -157,11 +158,11 @@ class StoredResults:
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
     """Yield the results in a file, one at a time.
 
-    The file can have any size, but the length of its lines is limited. If its last line was cut off, as by a killed
-    run, it is skipped with a warning. There are also warnings for repeated results, and for lines that were taken out
-    of their file and so lack the names of models and stages. JSON documents and files of the reference implementation
-    are read as a whole, up to the size limit for files. Raises `ResultFileError`, with the line, if the file cannot be
-    read.
+    The file can have any size, but the length of its lines is limited. If the last line is incomplete because a run was
+    killed, it is skipped with a warning. There are also warnings for repeated results, and for lines that were copied
+    without the table rows that contain the names of models and stages. JSON documents and files of the reference
+    implementation are read as a whole, up to the size limit for files. Raises `ResultFileError`, with the line, if the
+    file cannot be read.
     """
     count, reader, searched, noted = 0, LineReader(), False, False
     rows = _read_rows(Path(path))
@@ -208,9 +209,9 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Count the results in a file without parsing them.
+    """Return the number of results in a file, without parsing them.
 
-    If the file cannot be read to its end, returns the number found so far.
+    If the file cannot be read to the end, returns the number of results found so far.
     """
     rows = _read_rows(path)
     if rows is not None:
@@ -229,14 +230,17 @@ def count_results(path: Path) -> int:
 def is_of_reference(path: Path) -> bool:
     """Return whether a readable file contains results of the reference implementation.
 
-    These have no journal.
+    Such results have no journal.
     """
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results in a JSON document or in a file of the reference, or None for other files."""
+    """Return the results in a JSON document or in a file of the reference implementation.
+
+    Returns None for other files.
+    """
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
             first = next(iter(bounded_files.iter_lines(opened, path, any_size=True)), b"")
@@ -254,7 +258,6 @@ def _read_rows(path: Path) -> Rows | None:
 
 
 def _parse_or_none(text: bytes) -> Any:
-    """Parse a string as JSON, or return None if it is invalid."""
     try:
         return from_json(text)
     except ValueError:
@@ -262,10 +265,10 @@ def _parse_or_none(text: bytes) -> Any:
 
 
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
-    """Yield the results in these JSON values.
+    """Yield the results in the given JSON values.
 
-    If all of them come from the reference implementation, they are converted. Logs a warning if there are none. Raises
-    `ResultFileError`, with the location, for a value that is not a result.
+    If all of them come from the reference implementation, they are converted. If there are none, a warning is logged.
+    Raises `ResultFileError`, with the location, if a value is not a result.
     """
     if not rows:
         logger.warning("%s contains no results", path)
@@ -300,7 +303,7 @@ def _is_header_row(row: Any) -> bool:
 
 
 def _add_all_rows(reader: LineReader, path: Path) -> None:
-    """Read all table rows in a file. Raises `FileError` if the file cannot be read."""
+    """Read all table rows in a file into `reader`. Raises `FileError` if the file cannot be read."""
     with bounded_files.open_file(path, any_size=True) as opened:
         for line in bounded_files.iter_lines(opened, path, any_size=True):
             reader.add_rows(line)
@@ -316,7 +319,7 @@ class _Repeated:
         self._count = 0
 
     def add(self, result: VerificationResult, place: str) -> None:
-        """Add a result of the file, found at a place."""
+        """Check whether a result was seen before. `place` is its location in the file."""
         digest = hash((result.item, result.metadata.result_id))  # takes less memory than the ids
         if digest in self._seen:
             self._first = self._first or place
@@ -324,14 +327,14 @@ class _Repeated:
         self._seen.add(digest)
 
     def report(self) -> None:
-        """Log a warning if results occurred more than once."""
+        """Log a warning if any results occurred more than once."""
         if self._count:
             _note_repeated(self._path, self._first, self._count)
 
 
 @cache
 def _note_repeated(path: Path, place: str, count: int) -> None:
-    """Log that a file contains repeated results, once per process."""
+    """Log that a file contains repeated results. This is only logged once per process."""
     logger.warning(
         "%s contains %s more than once, the first at %s. A repeated result counts each time; remove the repeated lines",
         path,
@@ -342,7 +345,7 @@ def _note_repeated(path: Path, place: str, count: int) -> None:
 
 @cache
 def _note_missing_rows(place: str) -> None:
-    """Log that a line lacks the names of models and stages, once per process."""
+    """Log that a line lacks the names of models and stages. This is only logged once per process."""
     logger.warning(
         "%s does not contain the names of its models and stages, which are in the lines at the start of "
         'the file that the run wrote ({"table": ...}). The outcome, answer, fields and times were read, but the names '
@@ -353,7 +356,7 @@ def _note_missing_rows(place: str) -> None:
 
 @cache
 def _note_reference(path: Path, count: int) -> None:
-    """Log that results keep the verdicts of the reference implementation, once per process."""
+    """Log that results keep the verdicts of the reference implementation. This is only logged once per process."""
     logger.warning(
         "%s was written by the reference implementation; its results (%d) keep their verdicts",
         path,
@@ -364,7 +367,7 @@ def _note_reference(path: Path, count: int) -> None:
 def _check_is_result_file(line: bytes, path: Path) -> None:
     """Raise `ResultFileError` if the first line belongs to another kind of file.
 
-    The message names the command that can read it.
+    The message names the command that can read that file.
     """
     if line.startswith(_SQLITE):
         raise ResultFileError(
@@ -379,7 +382,6 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
 
 
 def _is_json(line: bytes) -> bool:
-    """Return whether a line is valid JSON."""
     try:
         from_json(line)
     except ValueError:

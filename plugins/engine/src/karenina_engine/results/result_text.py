@@ -20,6 +20,7 @@ from karenina_terminal.notebook_html import (
     make_text,
     render_html,
 )
+from karenina_toolkit.conversations import show_turns
 from karenina_toolkit.known_values import known_fields
 from karenina_toolkit.printable import clean, quantity
 
@@ -33,12 +34,13 @@ _SYMBOLS: Final[Mapping[OutcomeGroup, str]] = {
     "undecided": "?",
 }
 NOT_EXTRACTED: Final = "(compares the answer itself)"
+LEFT_OUT: Final = "(its turn was left out)"
 NOTHING: Final = "nothing"
 _MAX_FIELDS: Final = 50
 
 
 class Results(Protocol):
-    """Results that can be counted and iterated over, whether or not they are in memory."""
+    """Results that can be counted and iterated over. They need not be in memory."""
 
     def __len__(self) -> int: ...
 
@@ -50,21 +52,36 @@ def outcome_symbol(outcome: Outcome) -> str:
     return _SYMBOLS[outcome.group]
 
 
+def answer_text(result: VerificationResult) -> str:
+    """Return the answer of a result for people: a conversation of several turns with its turns, or the answer."""
+    template = result.template
+    shown = show_turns(result.metadata.question_text, template.trace_messages, result.extensions)
+    return template.raw_llm_response if shown is None else shown
+
+
+def left_out_fields(result: VerificationResult) -> Mapping[str, str]:
+    """Return why fields do not count, by name: a conversation did not have their turn."""
+    left_out: object = result.extensions.get("karenina-template", {}).get("left_out")
+    return left_out if isinstance(left_out, Mapping) else {}
+
+
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
     """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
 
     The second cell is "-" if nothing was extracted, or `NOT_EXTRACTED` for a field that is not extracted. For a field
-    that a known value fills, it is the value with its name. The third
+    that a known value fills, it is the value with its name, and for one whose turn was left out, it says so. The third
     cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response
     truths = template.parsed_gt_response or {}
-    passed, known = template.field_results or {}, known_fields(template)
+    passed, known, left_out = template.field_results or {}, known_fields(template), left_out_fields(result)
     rows = []
     for name in dict.fromkeys([*(extracted or {}), *truths, *passed]):
         shown = "-" if extracted is None else NOT_EXTRACTED
-        if extracted is not None and name in extracted:
+        if name in left_out:
+            shown = LEFT_OUT
+        elif extracted is not None and name in extracted:
             shown = as_text(extracted[name])
         elif name in known:
             source, value = known[name]
@@ -75,9 +92,9 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text that is safe to print, or `none` if it is null.
+    """Return a JSON value as readable text that is safe to print. Returns `none` if the value is null.
 
-    Strings have no quotes, except for the empty string (`""`).
+    Strings have no quotation marks, except for the empty string (`""`).
     """
     if value is None:
         return none
@@ -87,7 +104,7 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def trait_lines(result: VerificationResult) -> list[str]:
-    """Return a line for each trait, with its score or the reason why it has none."""
+    """Return a line for each trait, with its score or the reason for the missing score."""
     if result.rubric is None:
         return []
     errors = result.rubric.trait_errors or {}
@@ -101,7 +118,10 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return the answering model, followed by the judge if it is another model and the replicate if greater than 1."""
+    """Return the answering model as text.
+
+    The judge is added if it is a different model. The replicate is added if it is greater than 1.
+    """
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
@@ -110,7 +130,7 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Select the results for a table of `most` rows, leaving out correct ones if there are too many.
+    """Select the results for a table of at most `most` rows. If there are too many, correct results are omitted.
 
     Also returns whether `results` come from several models, judges or replicates.
     """
@@ -125,7 +145,7 @@ def select_results(results: Results, most: int) -> tuple[list[VerificationResult
 
 
 def set_html(results: Results, totals: Summarized) -> str:
-    """Return the summary and a table of up to `MAX_ROWS` results as HTML."""
+    """Return the summary and a table of at most `MAX_ROWS` results as HTML."""
     shown, several = select_results(results, MAX_ROWS)
     groups = group_table(totals.summary())
     return render_html(
@@ -138,7 +158,7 @@ def set_html(results: Results, totals: Summarized) -> str:
 
 
 def _selection_text(shown: int, count: int) -> str:
-    """Return a sentence that says which results are shown, if not all of them are."""
+    """Return a sentence about which results are shown, for a table that does not show all of them."""
     if not shown:
         return f"All {count:,} results are correct."
     which = f"the first {shown} of those" if shown == MAX_ROWS else f"the {shown} of {count:,} results"
@@ -146,20 +166,20 @@ def _selection_text(shown: int, count: int) -> str:
 
 
 def _head(several: bool) -> list[str]:
-    """Return the column headings for a table of results. `several` adds a column for the models."""
+    """Return the column headings for a table of results. If `several` is set, there is a column for the models."""
     models = ["Models"] if several else []
     return ["Outcome", "Question", *models, "Answer", "Extracted", "Truth", "Why"]
 
 
 def _row(result: VerificationResult, several: bool) -> list[Cell]:
-    """Return the row of a result, with the columns of `_head`."""
+    """Return the table row for a result, with the columns of `_head`."""
     rows = field_rows(result)
     truth = "; ".join(truth for _, _, truth, _ in rows) or result.metadata.raw_answer or ""
     return [
         _outcome(result.outcome),
         f"{result.question_id}: {result.metadata.question_text}",
         *([models_text(result)] if several else []),
-        result.template.raw_llm_response,
+        answer_text(result),
         "; ".join(f"{name}: {value}" for name, value, _, _ in rows),
         truth,
         result.why(),
@@ -168,16 +188,16 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
 
 @to_html.register(VerificationResult)
 def result_html(result: VerificationResult) -> str:
-    """Return a result as HTML: question, answer, fields, traits, and the reason for the verdict."""
+    """Return a result as HTML: its question, answer, fields and traits, and the reason for the verdict."""
     heading = f"{_outcome(result.outcome)}  {result.question_id}"
     return render_html(make_heading(heading), make_facts(_facts(result)))
 
 
 def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
-    """Yield the rows of `result_html` as pairs of name and content, with at most `_MAX_FIELDS` fields."""
+    """Yield the rows of `result_html` as pairs of a name and its content, with at most `_MAX_FIELDS` fields."""
     meta = result.metadata
     yield "Question", meta.question_text
-    yield "Answer", result.template.raw_llm_response
+    yield "Answer", answer_text(result)
     yield "Models", models_text(result)
     rows = field_rows(result)
     if rows:

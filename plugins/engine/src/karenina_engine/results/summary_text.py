@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from karenina_engine.results.rates import Rate, TraitSummary
 
 MAX_TRAITS: Final = 20
-"""The maximum number of traits that a summary shows."""
+"""The maximum number of traits shown in a summary."""
 MAX_FAILURES: Final = 5
 """The maximum number of failures shown in a summary."""
 MAX_GROUPS: Final = 50
-"""The maximum number of groups that a summary shows."""
+"""The maximum number of groups shown in a summary."""
 GROUP_TEXTS: Final = (0, 1)
-"""The columns of `group_table` with text. All others contain numbers."""
+"""The indexes of the columns in `group_table` that contain text. All other columns contain numbers."""
 _MAX_NAME: Final = 200
 
 
 class Summarized(Protocol):
-    """Results, or their totals, with a summary."""
+    """Results or totals of results that have a summary."""
 
     def summary(self) -> Summary:
         """Return the summary of all results."""
@@ -38,11 +38,11 @@ class Summarized(Protocol):
 
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary as pairs of name and text. Lines that continue the one before have no name.
+    """Yield the lines of a summary as pairs of a name and a text. Continuation lines have an empty name.
 
-    The lines cover rates, unjudged items, bounds, traits, tokens and failures. If there are several groups, use
-    `group_table` for their rates and bounds. At most `MAX_TRAITS` traits are listed, and only the most frequent
-    failures unless `all_failures` is set; another line says where to find the rest.
+    The lines contain rates, unjudged items, bounds, traits, tokens and failures. If there are several groups, use
+    `group_table` for their rates and bounds. At most `MAX_TRAITS` traits are listed. Unless `all_failures` is set, only
+    the most frequent failures are listed, and another line says where to find the rest.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -77,9 +77,9 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a heading and a row for each group, up to `MAX_GROUPS`.
+    """Return a table with a heading, and a row for each of the first `MAX_GROUPS` groups.
 
-    Empty columns are left out. If there is only one group, the table is empty.
+    Empty columns are omitted. If there is only one group, the table is empty.
     """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
@@ -95,7 +95,7 @@ def group_table(summary: Summary) -> list[list[str]]:
 
 
 def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: bool, granular: bool) -> list[str]:
-    """Return the row for a group. The flags say which optional columns the table has."""
+    """Return the row for a group. The flags determine which optional columns the table has."""
     rate = group.pass_rate
     rough = "rough " if rate.is_rough else ""
     bounds = f"{rough}{percent(rate.low)}-{percent(rate.high)}" if rate.value is not None else "-"
@@ -112,7 +112,7 @@ def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: b
 def group_lines(summary: Summary) -> Iterator[str]:
     """Yield a line for each group, with its pass rate and the number of unjudged items.
 
-    The last line says how many groups beyond `MAX_GROUPS` there are.
+    If there are more than `MAX_GROUPS` groups, the last line gives the number of groups that are not shown.
     """
     several = len(summary.groups) > 1
     for group in summary.groups[:MAX_GROUPS]:
@@ -123,10 +123,10 @@ def group_lines(summary: Summary) -> Iterator[str]:
 
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why items were not judged, with the number of items.
+    """Yield the reasons why items were not judged, each with its number of items.
 
-    Without `all_failures`, only the `MAX_FAILURES` most frequent reasons are listed, and the last line says how many
-    more there are.
+    Unless `all_failures` is set, only the `MAX_FAILURES` most frequent reasons are listed, and the last line gives the
+    number of other reasons.
     """
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
@@ -139,13 +139,13 @@ def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterato
 
 
 def scores_only(summary: Counts) -> bool:
-    """Return whether the items have no verdicts, only trait scores or trait errors."""
+    """Return whether the items have only trait scores or trait errors, and no verdicts."""
     has_rate = summary.judged > 0 or summary.outcomes.get(Outcome.UNDECIDED.value, 0) > 0
     return not has_rate and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
 
 
 def share_text(group: GroupSummary) -> str:
-    """Return a group's pass rate as text, or the number of scored items if there are no verdicts."""
+    """Return a group's pass rate as text. If there are no verdicts, return the number of scored items instead."""
     return f"{group.scored} of {group.items} scored" if scores_only(group) else rate_text(group.pass_rate)
 
 
@@ -165,9 +165,9 @@ def trait_text(trait: TraitSummary) -> str:
 
 
 def rate_text(rate: Rate) -> str:
-    """Return a rate with its interval, such as `8 of 10 judged items correct (80.0%, ...)`.
+    """Return a rate with its interval as text, such as `8 of 10 judged items correct (80.0%, ...)`.
 
-    The number of undecided items is added, if there are any. An interval based on few questions is called rough.
+    If there are undecided items, their number is added. An interval that is based on few questions is called rough.
     """
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
@@ -179,9 +179,9 @@ def rate_text(rate: Rate) -> str:
 
 
 def undecided_text(rate: Rate) -> str:
-    """Return what the rate would be if undecided items were wrong, as the end of its text.
+    """Return the rate if undecided items were wrong, as the end of a rate's text.
 
-    Returns an empty string if there are none.
+    Returns an empty string if there are no undecided items.
     """
     if not rate.undecided:
         return ""
@@ -190,10 +190,10 @@ def undecided_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share between 0 and 1 as a percentage with one decimal place, or "-" for None."""
+    """Return a share between 0 and 1 as a percentage with one decimal place, or "-" if it is None."""
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def unjudged_text(summary: Counts) -> str:
-    """Return the number of unjudged items as the end of a line, or an empty string."""
+    """Return the number of unjudged items as the end of a line. Returns an empty string if there are none."""
     return f", {summary.not_judged} not judged" if summary.not_judged else ""

@@ -1,7 +1,7 @@
 """The columns of result tables, with their types and meanings.
 
-A column of type `json` contains JSON text, because its values may have any type. `null` means that null was extracted,
-and an empty cell means that there is no value.
+A column of type `json` contains JSON text, because its values may have any type. The text `null` means that null was
+extracted, whereas an empty cell means that there is no value.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TraitRow(NamedTuple):
 
 
 class ExcerptRow(NamedTuple):
-    """An excerpt that supports a field or trait. `number` counts from 1 for each of them."""
+    """An excerpt that supports a field or trait. `number` counts the excerpts of each field or trait from 1."""
 
     result: VerificationResult
     of: Literal["field", "trait"]
@@ -85,7 +85,7 @@ def as_json(value: object) -> str:
 
 
 def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
-    """Return the first columns of every result table, which identify the result.
+    """Return the columns that identify the result. They are the first columns of every result table.
 
     `result` is a function that returns the result for a row.
     """
@@ -119,39 +119,37 @@ def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
 
 
 def _number(value: object) -> float | None:
-    """Return a number or boolean as a float, or None for other values."""
     return float(value) if isinstance(value, int | float) else None
 
 
 def _text(value: object) -> str | None:
-    """Return a value as a string, or None if the value is None."""
     return None if value is None else str(value)
 
 
 def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
-    """Return an entry of a table as JSON, or None if it is missing."""
+    """Return the entry called `name` as JSON, or None if it is missing."""
     return as_json(values[name]) if values is not None and name in values else None
 
 
 def _known(row: FieldRow) -> str | None:
-    """Return the known value that fills the field as a JSON string, or None if there is none."""
+    """Return the known value that fills the field as JSON, or None if there is none."""
     entry = known_fields(row.result.template).get(row.name)
     return as_json(entry[1].value) if entry is not None and entry[1].value is not None else None
 
 
 def _total(result: VerificationResult) -> Mapping[str, Any]:
-    """Return the total usage in a result, which may be empty."""
+    """Return the total usage in a result. It may be empty."""
     total: Mapping[str, Any] = (result.template.usage_metadata or {}).get("total", {})
     return total
 
 
 def _reasoning(result: VerificationResult) -> Mapping[str, str]:
-    """Return the judge's reasons by field. Empty without deep judgment."""
+    """Return the judge's reasons by field. They are empty without deep judgment."""
     return (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
 
 
 def _kind(row: TraitRow) -> str | None:
-    """Return the kind of a trait, or None if it is not in the rubric."""
+    """Return the kind of a trait, or None if the trait is not in the rubric."""
     match = row.rubric.get_trait_by_name(row.name)
     return match[1] if match is not None else None
 

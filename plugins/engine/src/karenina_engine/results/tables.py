@@ -1,4 +1,4 @@
-"""Result tables, as rows of plain values and as pandas, Polars and Arrow tables."""
+"""Result tables, as rows of plain values or as pandas, Polars and Arrow tables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class LibraryMissing(KareninaError, ImportError):
-    """Raised when the library for a kind of table is not installed."""
+    """Raised if the library for a kind of table is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with columns and rows. The rows are read again on each iteration.
+    """A table with columns and rows. Each iteration reads the rows again.
 
-    Each row is a mapping from column names to cells, in order. A cell is None if it has no value.
+    Each row maps column names to cells, in the order of the columns. A cell without a value is None.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Table:
     rows: Callable[[], Iterable[Row]]
 
     def __iter__(self) -> Iterator[Row]:
-        """Return an iterator over the rows, which are read again."""
+        """Return an iterator over the rows. It reads the rows again."""
         return iter(self.rows())
 
     def cells(self) -> dict[str, list[Cell]]:
@@ -45,10 +45,10 @@ class Table:
         return {column.name: [row[column.name] for row in rows] for column in self.columns}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with nullable types: `string`, `Int64`, `Float64`, `boolean`, and times in UTC.
+        """Return a pandas DataFrame with the types `string`, `Int64`, `Float64` and `boolean`, and times in UTC.
 
-        Columns of type `texts` contain lists, and those of type `json` contain JSON text. Raises `LibraryMissing` if
-        pandas is not installed.
+        All of these types can hold missing values. Columns of type `texts` contain lists, and columns of type `json`
+        contain JSON text. Raises `LibraryMissing` if pandas is not installed.
         """
         try:
             import pandas
@@ -64,7 +64,7 @@ class Table:
         return pandas.DataFrame(series)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a Polars DataFrame, with JSON text in columns of type `json`.
+        """Return a Polars DataFrame. Columns of type `json` contain JSON text.
 
         Raises `LibraryMissing` if Polars is not installed.
         """
@@ -84,7 +84,7 @@ class Table:
         )
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return an Arrow table. The field metadata contains the meaning of each column.
+        """Return an Arrow table. The metadata of each field describes the meaning of the column.
 
         Raises `LibraryMissing` if pyarrow is not installed.
         """
@@ -111,9 +111,9 @@ class Table:
 
 
 def result_table(results: Iterable[VerificationResult], name: str = "results") -> Table:
-    """Return a table of results: `results`, `fields`, `traits`, `excerpts` or `stages`.
+    """Return a table of results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-    `results` is read again on each iteration over the rows. Raises `ConfigError` for other names.
+    Each iteration over the rows reads `results` again. Raises `ConfigError` for other names.
     """
     table = _TABLES.get(name)
     if table is None:
@@ -123,9 +123,9 @@ def result_table(results: Iterable[VerificationResult], name: str = "results") -
 
 
 def unknown_table(name: str, known: Iterable[str]) -> str:
-    """Return the error message for an unknown table, suggesting a name from `known`.
+    """Return the error message for an unknown table. It suggests a name from `known`.
 
-    For `calls`, it mentions the command that exports them from a journal.
+    For `calls`, it names the command that exports them from a journal.
     """
     if name == "calls":
         return "calls are stored in the journal, not in results; use `karenina export JOURNAL --table calls`"
@@ -135,13 +135,13 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
 
 
 def _library_missing(library: str) -> LibraryMissing:
-    """Return the error for a missing library. It names the command that installs it."""
+    """Return the error for a missing library, with the command that installs it."""
     extra = {"pyarrow": "arrow"}.get(library, library)
     return LibraryMissing(f"{library} is not installed: {install_command(f'karenina-engine[{extra}]')}")
 
 
 def _fields(result: VerificationResult) -> Iterator[FieldRow]:
-    """Yield a row for each field with a ground truth, an extracted value or a result."""
+    """Yield a row for each field that has a ground truth, an extracted value or a result."""
     template = result.template
     parts = (template.parsed_gt_response, template.parsed_llm_response, template.field_results)
     return (FieldRow(result, name) for name in dict.fromkeys(name for part in parts for name in part or ()))
@@ -158,7 +158,7 @@ def _traits(result: VerificationResult) -> Iterator[TraitRow]:
 
 
 def _excerpts(result: VerificationResult) -> Iterator[ExcerptRow]:
-    """Yield a row for each excerpt, fields first."""
+    """Yield a row for each excerpt, starting with those of fields."""
     fields, traits = result.deep_judgment, result.deep_judgment_rubric
     for name, excerpts in ((fields.extracted_excerpts if fields is not None else None) or {}).items():
         yield from (ExcerptRow(result, "field", name, number, excerpt) for number, excerpt in enumerate(excerpts, 1))

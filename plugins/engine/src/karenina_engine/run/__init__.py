@@ -1,1 +1,1 @@
-"""Runs: preparing and executing them."""
+"""Preparing and executing runs."""

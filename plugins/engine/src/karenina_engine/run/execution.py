@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 OnResult = Callable[[VerificationResult], None]
 OnIndexedResult = Callable[[int, VerificationResult], None]
-"""Called with an item's index in the matrix and its result."""
+"""A function that is called with an item's index in the matrix and the item's result."""
 
 
 T = TypeVar("T")
@@ -55,13 +55,13 @@ async def execute_session(
     on_result: OnIndexedResult | None = None,
     computed: PrecomputedPart | None = None,
 ) -> Totals:
-    """Execute the run and return its totals. Results are not kept in memory.
+    """Execute the run and return its totals. The results are not kept in memory.
 
-    With `output`, results are written to that JSONL file as items end, and sorted into matrix order at the end. See
-    `karenina_engine.results.result_file` for its format; with `full_results`, every result stands alone. An existing
-    file is renamed, unless this run continues the run that wrote it. In that case, it is replaced. `on_result` is
-    called with the index and result of each item as it ends. Pass the value of `precompute_results` as `computed` if
-    you have entered that context already. Raises `ConfigError` if the file cannot be written.
+    If `output` is given, results are written to that JSONL file as items end, and sorted into matrix order at the end.
+    For the format, see `karenina_engine.results.result_file`. With `full_results`, every result is complete in itself.
+    An existing file is renamed, unless this run continues the run that wrote it. In that case, the file is replaced.
+    `on_result` is called with the index and result of each item as it ends. If you have already entered the context of
+    `precompute_results`, pass its value as `computed`. Raises `ConfigError` if the file cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     full = session.config.section(EngineSettings).full_results
@@ -95,7 +95,7 @@ async def collect_results(
 ) -> VerificationResultSet:
     """Execute the run and return all results in matrix order.
 
-    `output` is the same as for `execute_session`. `on_result` is called with each result as its item ends.
+    For `output`, see `execute_session`. `on_result` is called with each result as its item ends.
     """
     results: list[tuple[int, VerificationResult]] = []
 
@@ -111,7 +111,7 @@ async def collect_results(
 
 
 def _header(session: RunSession) -> str:
-    """Return the header line for a run's result file. The run must have begun."""
+    """Return the header line for the run's result file. The run must have started."""
     journal = session.journal
     if journal is None:
         return header_line(session.distributions, free=session.ledger.free)
@@ -123,8 +123,8 @@ def _header(session: RunSession) -> str:
 def _result_file(session: RunSession, path: Path) -> ResultFile:
     """Open the file for the run's results.
 
-    An existing file is renamed, with a warning. If this run continues the one in its journal, and the journal has all
-    results in the file, it is removed instead. Raises `ConfigError` if the file cannot be written.
+    An existing file is renamed, and a warning is logged. It is removed instead if this run continues the run in its
+    journal and the journal contains all results in the file. Raises `ConfigError` if the file cannot be written.
     """
     last = session.journal.last_command() if session.journal is not None else None
     goes_on = last is not None and is_same_run(last, session.command)
@@ -140,7 +140,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine from synchronous code, and return its result.
 
     This works like `asyncio.run`. If an event loop is already running, as in a notebook, the coroutine runs in a new
-    thread with a copy of the context. Exceptions are raised here.
+    thread with a copy of the context. Its exceptions are raised in the calling thread.
     """
     if not _has_running_loop():
         with (
@@ -169,7 +169,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's event loop factory if it is installed (the extra `fast`), or None for asyncio's own.
+    """Return uvloop's event loop factory, or None if uvloop (the extra `fast`) is not installed.
 
     uvloop saves a tenth of a run's computing time, but its clock only has a resolution of milliseconds.
     """
@@ -193,7 +193,8 @@ def _has_running_loop() -> bool:
 def _program_kept_running() -> Iterator[None]:
     """Convert exceptions that would end the program to `RunError`.
 
-    A plugin may raise one, for example by calling `sys.exit`. Those caused by a signal or the user are left alone.
+    A plugin may raise such an exception, for example by calling `sys.exit`. If a signal or the user caused the
+    exception, it propagates.
     """
     try:
         yield
@@ -209,11 +210,11 @@ def _program_kept_running() -> Iterator[None]:
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Run the garbage collector less often in this block, after `THRESHOLD` new objects.
+    """Run the garbage collector less often during the `with` block: after `THRESHOLD` new objects.
 
-    A run keeps the objects of all items in progress, with hardly any cycles. Scanning them again and again would take a
-    sixth of its computing time. Blocks may overlap, in any threads; the old thresholds are restored after the last. A
-    collector that is off or runs even less often is not changed.
+    A run keeps the objects of all items in progress, which form hardly any cycles. Scanning them again and again would
+    take a sixth of the run's computing time. Blocks may overlap, even in several threads. After the last one, the old
+    thresholds are restored. If the collector is off or already runs less often, it is not changed.
     """
     global _running, _saved_thresholds
     with _gc_lock:

@@ -1,8 +1,8 @@
-"""Executors, which decide where a run's items are executed.
+"""Executors, which determine where a run's items are executed.
 
-`AsyncioExecutor` is built in, and plugins can add others. `LocalExecution` runs the items in this process: workers take
-one answer at a time and let the judges evaluate it. The number of workers follows the number of calls that may be in
-flight.
+`AsyncioExecutor` is built in, and plugins can provide others. `LocalExecution` runs the items in this process: each
+worker takes one answer at a time and lets the judges evaluate it. The number of workers depends on the number of calls
+that may be in flight.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 _MAX_WAITING: Final = 128
-"""The number of results that may wait to be consumed before workers have to wait too."""
+"""The maximum number of results waiting to be consumed. If there are more, workers have to wait."""
 MAX_ANSWERS: Final = 512
-"""The maximum number of answers in progress."""
+"""The maximum number of answers in progress at a time."""
 _LAST_STEPS: Final = 0.05
-"""Seconds from the last reply of an item to its result."""
+"""The number of seconds between an item's last reply and its result."""
 
 
 class Executor(ABC):
-    """A way to execute a run. The setting `executor` selects one by `name`.
+    """A way to execute a run. The setting `executor` selects an executor by its `name`.
 
     An executor iterates over the remaining answers (`session.remaining_tasks`), asks `session.pending_judges` which
     items have to run, runs them with `karenina_engine.run.item_runner.ItemRunner` in any process, and passes each
@@ -46,9 +46,9 @@ class Executor(ABC):
     even after a failure (`session.runner.make_failed_result`). `LocalExecution` does all of this in the current
     process. The matrix, the journal, the output and the observers stay in the process that started the run.
 
-    `settings` is a model for the executor's own settings. Mark them `changes_results: False`, since results do not
-    depend on where items run. Set `keeps_budgets` if no calls are made without `session.budget` covering them;
-    otherwise, runs with a budget are refused. One instance serves all runs of a process.
+    `settings` is a pydantic model for the executor's own settings. Mark these settings `changes_results: False`, since
+    results do not depend on where items run. Set `keeps_budgets` if every call is covered by `session.budget` before it
+    is made. Otherwise, runs with a budget are rejected. A single instance executes all runs of a process.
     """
 
     name: ClassVar[str]
@@ -57,23 +57,23 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if the run cannot be executed. Called before the first call."""
+        """Raise `ConfigError` if the run cannot be executed. This is called before the first call is made."""
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results of all items with their indexes in the matrix, in the order in which they end.
+        """Yield the results of all items with their indexes in the matrix, in the order in which the items end.
 
-        Implementations must register a listener with `session.add_stop_listener`. It is called in the event loop when
-        the run is stopped, and the generator must then end soon. If the generator is closed early, it must end
-        everything it started.
+        Implementations must register a listener with `session.add_stop_listener`. When the run is stopped, the listener
+        is called in the event loop, and the generator must then end soon. If the generator is closed early, it must end
+        everything that it started.
         """
 
 
 class WorkerPool(ABC, Generic[W, R]):
-    """A pool of workers that process `tasks`. `target_size` returns how many workers there should be.
+    """A pool of workers that process `tasks`. `target_size` returns the desired number of workers.
 
-    Each worker handles one task at a time, so there is never an asyncio task for every item. Set `wakeup` after
-    changing the target size. If `work` raises an exception, all workers stop.
+    Each worker processes one task at a time, so there is never an asyncio task for every item. Set `wakeup` after the
+    desired number has changed. If `work` raises an exception, all workers stop.
     """
 
     def __init__(self, tasks: Iterator[W], wakeup: asyncio.Event) -> None:
@@ -89,17 +89,17 @@ class WorkerPool(ABC, Generic[W, R]):
 
     @abstractmethod
     async def work(self, tasks: Iterator[W]) -> None:
-        """Process tasks one at a time, passing results to `put`, until there are no more."""
+        """Process tasks one at a time until there are no more, passing the results to `put`."""
 
     @abstractmethod
     def target_size(self) -> int:
-        """Return how many workers there should currently be."""
+        """Return the number of workers that there should currently be."""
 
     async def results(self) -> AsyncGenerator[R]:
         """Start the workers, and yield their results as they arrive.
 
-        Raises the first error from `work` after all workers have ended, and `RunError` if a worker is cancelled from
-        elsewhere.
+        After all workers have ended, raises the first error from `work`. If a worker is cancelled from outside the
+        pool, raises `RunError`.
         """
         try:
             while True:
@@ -124,7 +124,7 @@ class WorkerPool(ABC, Generic[W, R]):
                 await asyncio.wait(self._workers)
 
     async def put(self, result: R) -> None:
-        """Pass a result to the consumer, waiting if there are too many already."""
+        """Pass a result to the consumer. If too many results are waiting already, this waits too."""
         if len(self._ready) >= _MAX_WAITING:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -133,7 +133,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._wakeup.set()
 
     def _wake_next(self) -> None:
-        """Let the first worker waiting to pass on a result continue."""
+        """Wake the first worker that is waiting to pass on a result."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -151,7 +151,7 @@ class WorkerPool(ABC, Generic[W, R]):
             worker.cancel()
 
     def _tasks_of_worker(self) -> Iterator[W]:
-        """Yield the tasks for one worker. Ends early if there are too many workers."""
+        """Yield the tasks for one worker. This ends early if there are too many workers."""
         for task in self._tasks:
             yield task
             if self._closed or self._active > self.target_size():
@@ -160,7 +160,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._closed = True
 
     def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
-        """Remove a worker that has ended. If it failed, cancel the others."""
+        """Remove a worker that has ended. If it failed, cancel the other workers."""
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
@@ -186,7 +186,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._session = session
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
-        """Run the items of these answers, one answer at a time. Stored results are passed on."""
+        """Run the items of the given answers, one answer at a time. Stored results are passed on."""
         session = self._session
         for task in tasks:
             if session.result_store is not None:
@@ -211,15 +211,16 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
-        """Return how many answers should be in progress.
+        """Return the number of answers that should be in progress.
 
-        This is half as many again as calls could be in flight (at least two more), up to `MAX_ANSWERS`.
+        This is one and a half times the number of calls that could be in flight, and at least two more than that
+        number. The maximum is `MAX_ANSWERS`.
         """
         could = self._session.limits.capacity()  # plus some, since items also compute and wait for the journal
         return min(could + max(2, could // 2), MAX_ANSWERS)
 
     def stop(self, grace: float) -> None:
-        """Stop the workers. Calls in flight have `grace` seconds to end."""
+        """Stop the workers. Calls in flight have `grace` seconds to finish."""
         self.close()
         if not grace:
             self.cancel()
@@ -227,21 +228,21 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._cancel_at(asyncio.get_running_loop().time() + grace)
 
     def _cancel_at(self, end: float) -> None:
-        """Cancel the workers at the time `end` of the event loop's clock, or earlier if no calls are in flight."""
+        """Cancel the workers at the time `end` of the event loop's clock, or as soon as no calls are in flight."""
         loop = asyncio.get_running_loop()
         over = self._session.runner.calls.in_flight == 0 or loop.time() >= end
         loop.call_later(_LAST_STEPS, *((self.cancel,) if over else (self._cancel_at, end)))
 
 
 class AsyncioExecutor(Executor):
-    """The executor `asyncio`, which runs all items in one event loop of this process."""
+    """The executor `asyncio`, which runs all items in a single event loop of this process."""
 
     name = "asyncio"
     description = "One event loop in this process."
     keeps_budgets = True
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Run the items in this process and yield their results, until the session is stopped."""
+        """Run the items in this process and yield their results until the session is stopped."""
 
         execution = LocalExecution(session)
         session.add_stop_listener(execution.stop)
@@ -249,10 +250,10 @@ class AsyncioExecutor(Executor):
 
 
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
-    """Convert a question to JSON-compatible data, so that another process can build it.
+    """Convert a question to JSON-compatible data from which another process can build it.
 
     A template class is replaced by its source code. Raises `ValueError` if the source is unavailable or depends on
-    other code, or if a trait has a function that must stay in this process or is not covered by `trust`.
+    other code, or if a trait has a function that must stay in this process or that `trust` does not cover.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():

@@ -30,15 +30,18 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_executors() -> Sequence[Executor]:
-    """Return executors that run items in other processes or on other machines. The setting `executor` selects one."""
+    """Return executors that run items in other processes or on other machines.
+
+    The setting `executor` selects one of them.
+    """
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_panel(config: VerificationConfig) -> Panel | None:
-    """Return a panel of judges for runs under `config`, or None.
+    """Return a panel of judges for runs with the configuration `config`, or None.
 
-    Called several times for a run, in each of its processes. Raise a `KareninaError` to refuse the run.
+    This is called several times for a run, in each of its processes. Raise a `KareninaError` to reject the run.
     """
 
 
@@ -46,21 +49,21 @@ def karenina_panel(config: VerificationConfig) -> Panel | None:
 def karenina_observers(config: VerificationConfig) -> Sequence[object]:
     """Return observers for a run: objects whose hooks (see below) are called for this run only.
 
-    Called when the run is prepared. Return an empty list if `config` does not ask for observers, so that there is no
-    overhead. Raise a `KareninaError` to refuse the run. Observers must not block, because they are called in the event
-    loop. They run in the task that does the work, so a context variable set at the start of something is visible in all
-    of its work.
+    This is called when the run is prepared. Return an empty list if `config` does not ask for observers, so that there
+    is no overhead. Raise a `KareninaError` to reject the run. Observers are called in the event loop, so they must not
+    block. They run in the task that does the work. A context variable that is set at the start of an event is therefore
+    visible in all of its work.
     """
 
 
 @hookspec
 def karenina_run_started(event: RunStarted) -> None:
-    """Called before the first item of a run."""
+    """Called before a run's first item."""
 
 
 @hookspec
 def karenina_run_finished(event: RunFinished) -> None:
-    """Called at the end of a run, even if it was interrupted."""
+    """Called at the end of a run, even if the run was interrupted."""
 
 
 @hookspec
@@ -70,33 +73,36 @@ def karenina_answer_started(event: AnswerStarted) -> None:
 
 @hookspec
 def karenina_answer_finished(event: AnswerStarted) -> None:
-    """Called when all judges have evaluated the answer, or when this was interrupted."""
+    """Called when all judges have evaluated the answer, or when their work was interrupted."""
 
 
 @hookspec
 def karenina_item_started(event: ItemStarted) -> None:
-    """Called when an item (one answer, one judge) starts. `event.item.key` is the `item` of its result."""
+    """Called when an item (one answer and one judge) starts.
+
+    `event.item.key` is equal to `item` in the item's result.
+    """
 
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Called when an item has its result. If the result comes from the journal, the item was never started."""
+    """Called when an item has a result. If the result comes from the journal, the item was never started."""
 
 
 @hookspec
 def karenina_stage_started(event: StageStarted) -> None:
-    """Called before a stage executes, but not for skipped stages."""
+    """Called before a stage executes. This is not called for skipped stages."""
 
 
 @hookspec
 def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
-    """Called after a stage has executed or failed, with its record, but not for skipped stages."""
+    """Called with the record of a stage after it has executed or failed. This is not called for skipped stages."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_started(event: CallStarted) -> None:
-    """Called before a model call, once for all attempts, but not for replies from the journal."""
+    """Called once before a model call with all its attempts. This is not called for replies from the journal."""
 
 
 @hookspec

@@ -1,4 +1,4 @@
-"""Running items in one process: generating answers and letting judges evaluate them."""
+"""Running items in one process: generating answers and having judges evaluate them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ logger = logging.getLogger("karenina")
 
 
 class ItemRunner:
-    """Generates answers and lets judges evaluate them, in a single event loop.
+    """Generates answers and has judges evaluate them, in a single event loop.
 
-    There is one runner for each process that executes items. Any number of items can run at the same time. A `panel`
-    takes the place of the judges. Call `aclose` when you are done.
+    Each process that executes items has one runner. Any number of items can run at the same time. If there is a
+    `panel`, it takes the place of the judges. Call `aclose` when you are done.
     """
 
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
@@ -45,7 +45,7 @@ class ItemRunner:
 
     @property
     def calls(self) -> CallRunner:
-        """The runner of model calls."""
+        """The runner that makes model calls."""
         return self._port_factory.calls
 
     def model_identities(self) -> dict[tuple[str, str], list[bytes]]:
@@ -53,10 +53,10 @@ class ItemRunner:
         return self._port_factory.identities([model for _, model in configured_models(self._parts.config)])
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Generate an answer, and let the judges with these indexes evaluate it.
+        """Generate an answer, and have the judges with the given indexes evaluate it.
 
-        Yields the index and result of each judge. An item that the budget does not cover has no result, which is not an
-        error.
+        Yields the index and result of each judge. If the budget does not cover an item, it has no result. This is not
+        an error.
         """
         whole = self._item(task)
         try:
@@ -84,7 +84,7 @@ class ItemRunner:
     async def _judge_all(
         self, task: AnswerTask, answer: State, judges: Sequence[int], answer_files: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Let the judges evaluate an answer concurrently, and yield their results as they arrive."""
+        """Have the judges evaluate an answer concurrently, and yield their results as they arrive."""
         judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, answer_files)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):
@@ -101,7 +101,7 @@ class ItemRunner:
     ) -> tuple[int, VerificationResult] | None:
         """Return a judge's index and result, or None if the budget does not cover the item.
 
-        Other judges may cost less and still continue.
+        Other judges may cost less, so they still continue.
         """
         try:
             files = answer_files.for_judge()
@@ -113,7 +113,7 @@ class ItemRunner:
         return None
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
-        """Start the item of a judge or panel, and return an awaitable of its result."""
+        """Start the item of a judge or panel, and return an awaitable for its result."""
         item = replace(answer.item, parsing_model=task.judges[judge])
         if self._parts.observers.observes_items:
             self._parts.observers.item_started(ItemStarted(item))
@@ -127,7 +127,7 @@ class ItemRunner:
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return an error result for an item that could not be run. It will be retried if the run is resumed.
+        """Return an error result for an item that could not be run. If the run is resumed, the item is retried.
 
         `judge` is the index of the judge in `task.judges`, and `message` becomes the item's error.
         """

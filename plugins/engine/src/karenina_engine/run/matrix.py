@@ -1,4 +1,6 @@
-"""The matrix of a run. Each question, answering model and replicate is an answer, and each of its judges an item.
+"""The matrix of a run: all of its answers and items.
+
+Each combination of question, answering model and replicate is an answer, and each of its judges has an item.
 
 Answers are ordered by question, because a judge's prompts for the same question start with the same text (instructions,
 the template's schema, the question). Providers cache the start of a prompt for some minutes, so these calls should be
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AnswerTask:
-    """An answer to generate, with its judges. Without a judge, this is a single None.
+    """An answer to generate, with its judges. If there is no judge, `judges` contains a single None.
 
-    `pipeline` contains the question's plan. `order` is the index of the answer in the run.
+    `pipeline` contains the question's plan. `order` is the answer's index in the run.
     """
 
     question: Question
@@ -41,11 +43,11 @@ class AnswerTask:
     order: int = 0
 
     def index(self, judge: int) -> int:
-        """Return the index of a judge's item in the run."""
+        """Return the index of the given judge's item in the run."""
         return self.order * len(self.judges) + judge
 
     def item(self, judge: int) -> ItemId:
-        """Return the key of a judge's item in results."""
+        """Return the key that identifies the given judge's item in results."""
         model = self.judges[judge]
         return ItemId.of(self.question.id, self.answering_model.id, model.id if model else None, self.replicate)
 
@@ -53,8 +55,8 @@ class AnswerTask:
 class IndexedResult(NamedTuple):
     """A result with the index of its item in the matrix (`place`, from 0).
 
-    `text` is the form in which the journal stores it, or None if there is no journal. It is used for the result file,
-    so that the result is serialized only once.
+    `text` is the result as stored in the journal, or None if there is no journal. It is also used for the result file,
+    so that the result is only serialized once.
     """
 
     place: int
@@ -63,16 +65,16 @@ class IndexedResult(NamedTuple):
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
-    """Return the judges of each answer: the panel, if there is one, or the configured judges.
+    """Return the judges of each answer: the panel, if there is one, or else the configured judges.
 
-    If there are none, this is a single None.
+    If there are no judges, returns a single None.
     """
     return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, computed on iteration. A `panel` takes the place of the judges."""
+    """All items of a run, computed during iteration. If there is a `panel`, it takes the place of the judges."""
 
     questions: Sequence[Question]
     config: VerificationConfig
@@ -85,7 +87,7 @@ class Matrix:
         return judges_of(self.config, self.panel)
 
     def __len__(self) -> int:
-        """Return the number of items, that is, of answers times judges."""
+        """Return the number of items, which is the number of answers times the number of judges."""
         return len(self.questions) * self.per_question
 
     @property
@@ -109,7 +111,7 @@ class Matrix:
         return len(self) // len(self.judges)
 
     def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
-        """Yield the answers with these orders, which must be ascending. Other questions are not read."""
+        """Yield the answers with the given orders, which must be ascending. Other questions are not read."""
         models, replicates = self.config.core.answering_models, self.config.core.replicate_count
         at, question = -1, None
         for order in orders:

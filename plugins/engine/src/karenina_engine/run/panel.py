@@ -1,7 +1,7 @@
 """Panels: several judges of the same answer, combined into one result.
 
 In the matrix, a panel takes the place of the judges, so each answer has a single item named after the panel. The panel
-lets any of its judges evaluate the answer. Their calls are ordinary calls: they are limited, paid for, stored, and
+may have any of its judges evaluate the answer. Their calls are ordinary calls: they are limited, paid for, stored, and
 reused when the run is resumed, replayed or rescored. The judges' own results are only parts of the panel's result, so
 that no answer counts twice.
 """
@@ -33,9 +33,9 @@ _COUNTS: Final = (*(field.name for field in fields(Usage)), "total_tokens")
 class PanelAnswer:
     """An answer for a panel to evaluate.
 
-    `ask` lets a judge evaluate the answer, and returns the result that this judge alone would give. The first
-    `answer_stages` stages of each result belong to the answer and ran only once. `trust` says which of the question's
-    code may run.
+    `ask` has a judge evaluate the answer, and returns the result that this judge alone would give. In each result, the
+    first `answer_stages` stages belong to the answer and only ran once. `trust` determines which of the question's code
+    may run.
     """
 
     question: Question
@@ -48,8 +48,8 @@ class PanelAnswer:
     ) -> VerificationResult:
         """Turn `base` into the result of the panel `model`, with the calls, stages and time of all results in `asked`.
 
-        `base` can be one of these results, a changed copy, or a result from `not_judged`. What the results have in
-        common, such as the calls for the answer, is counted once.
+        `base` can be one of these results, a changed copy of one, or a result from `not_judged`. Everything that the
+        results have in common, such as the calls for the answer, is only counted once.
         """
         answered = sum(record.seconds for record in base.stages[: self.answer_stages])
         ids = "\x1f".join(result.metadata.result_id for result in asked)
@@ -75,24 +75,24 @@ class PanelAnswer:
 
 
 class Panel(Protocol):
-    """A panel of judges, which evaluates many answers concurrently. Results contain the id and names of `model`."""
+    """A panel of judges that evaluates many answers concurrently. Results contain the id and names of `model`."""
 
     @property
     def model(self) -> PanelModel:
-        """The model that represents the panel in place of a judge."""
+        """The model that represents the panel where a judge is expected."""
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Evaluate an answer, and return the panel's result. Use `answer.result_of` to build it.
+        """Evaluate an answer, and return the panel's result. Use `answer.result_of` to build the result.
 
-        You need not handle exceptions from `answer.ask`.
+        There is no need to handle exceptions from `answer.ask`.
         """
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return a copy of `base` with the given outcome and without verdict, scores, vetoes or revisions, because the
-    panel could not judge the answer.
+    """Return a copy of `base` for an answer that the panel could not judge.
 
-    The answer, the known values and the ground truth are kept. `why` becomes the item's error.
+    The copy has the given outcome and no verdict, scores, vetoes or revisions. The answer, the known values and the
+    ground truth are kept. `why` becomes the item's error.
     """
     kept = ("raw_llm_response", "trace_messages", "parsed_gt_response", "known_values")
     values = {name: getattr(base.template, name) for name in kept}
@@ -112,7 +112,7 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer and all judges together, or None if nothing was used."""
+    """Return the total usage of the answer and all judges, or None if there was no usage."""
     usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():

@@ -1,4 +1,4 @@
-"""The observers, panels and executors that plugins offer, and selecting those for a run."""
+"""The observers, panels and executors that plugins provide, and selecting those for a run."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ OWNER: Final = "karenina-engine"
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
-    """Return the observers of a run: plugins with event hooks, observers offered by plugins, and `own`.
+    """Return the observers of a run: plugins with event hooks, observers provided by plugins, and `own`.
 
-    If `config` is None, plugins offer no observers. Raises `KareninaError` if a plugin refuses the run, and
+    If `config` is None, plugins do not provide any observers. Raises `KareninaError` if a plugin rejects the run, and
     `PluginError` if an observer does not match the hook specifications.
     """
     listeners: Listeners = {}
@@ -50,7 +50,10 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None, o
 
 
 def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
-    """Add the hooks of an observer. Raises `PluginError` if they do not match the hook specifications."""
+    """Add the hooks of an observer to `listeners`.
+
+    Raises `PluginError` if they do not match the hook specifications.
+    """
     alone = Plugins(plugins.specifications)
     try:
         alone.register(observer, distribution=distribution, version=version)
@@ -60,7 +63,7 @@ def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, dist
 
 
 def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
-    """Add the event hooks of all plugins."""
+    """Add the event hooks of all plugins to `listeners`."""
     for hook in OBSERVER_HOOKS:
         for implementation in plugins.implementations(hook):
             listeners.setdefault(hook.__name__, []).append(
@@ -69,9 +72,9 @@ def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
 
 
 def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
-    """Return the observers that a plugin offers.
+    """Return the observers that a plugin provides.
 
-    If the plugin fails, this logs a warning. Raises `KareninaError` if the plugin refuses the run.
+    If the plugin fails, a warning is logged. Raises `KareninaError` if the plugin rejects the run.
     """
     try:
         return offer.value(config=config) or ()
@@ -87,9 +90,9 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
 
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
-    """Return the panel for runs under `config`, or None if judges evaluate answers independently.
+    """Return the panel for runs with the configuration `config`, or None if judges evaluate answers independently.
 
-    Raises `ConfigError` if there are several panels, and `KareninaError` if a plugin refuses the run.
+    Raises `ConfigError` if there are several panels, and `KareninaError` if a plugin rejects the run.
     """
     offers = plugins.implementations(hookspecs.karenina_panel)
     panels = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
@@ -100,7 +103,7 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
 
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
-    """Return the available executors, sorted by name, with their distributions.
+    """Return the available executors with their distributions, sorted by name.
 
     The built-in executor `asyncio` is always included.
     """
@@ -110,7 +113,7 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
 
 
 def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:
-    """Return the executor selected by `config`. Raises `ConfigError` if it is missing or unusable."""
+    """Return the executor that `config` selects. Raises `ConfigError` if it is missing or unusable."""
     try:
         return find_executor(plugins, config.section(EngineSettings).executor)
     except PluginError as error:
@@ -118,10 +121,10 @@ def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executo
 
 
 def find_executor(plugins: Plugins, name: str) -> Executor:
-    """Return the executor with this name.
+    """Return the executor with the given name.
 
-    Raises `PluginError` if it does not exist, failed to load, or is offered by two distributions. The message says
-    where to find it, or suggests a similar name.
+    Raises `PluginError` if it does not exist, if it failed to load, or if two distributions provide it. The message
+    states where to find it, or suggests a similar name.
     """
     offered = offered_executors(plugins)
     matching = [(executor, owner) for executor, owner in offered if executor.name == name]

@@ -1,4 +1,4 @@
-"""What the items of a run share, and the ports opened for the run.
+"""The objects that a run's items share, and the ports opened for the run.
 
 A port is opened once for each model, called with limits and retries, and closed at the end of the run.
 """
@@ -66,17 +66,17 @@ logger = logging.getLogger("karenina")
 
 
 def _default_limits() -> ConcurrencyLimits:
-    """Return limits with default bounds for each server and no overall limit."""
+    """Return limits with default bounds for each server and no limit for all servers together."""
     return ConcurrencyLimits(lambda _model: Bounds())
 
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """What a run consists of: plugins, settings, trust, and objects that limit, store and count its calls.
+    """The parts of a run: its plugins, settings and trust, and the objects that limit, store and count its calls.
 
-    There is one for each process that executes items. With `offline`, models may not be called, and all replies must be
-    in the `store`. `ledger` and `budget` may be None. `observers` receive the events of the run, and `files` stores the
-    files that stages and adapters keep.
+    Each process that executes items has one. If `offline` is set, models may not be called, and all replies must be in
+    the `store`. `ledger` and `budget` may be None. `observers` receive the run's events, and `files` stores the files
+    that stages and adapters keep.
     """
 
     plugins: Plugins
@@ -93,13 +93,13 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits set by a configuration, within those declared by adapters.
+    """Return the limits set by a configuration, within the limits that adapters declare.
 
-    `patience` is the number of seconds after which a server that refuses all calls is given up.
+    `patience` is the number of seconds after which the run gives up on a server that refuses all calls.
     """
 
     def bounds(model: ModelConfig) -> Bounds:
-        """Return the bounds for a model. A `ModelLabel` has no adapter."""
+        """Return the bounds for a model. For a `ModelLabel`, its adapter is not asked."""
         declared = (
             find_adapter(plugins, model.interface).spec.concurrency if not isinstance(model, ModelLabel) else None
         )
@@ -110,7 +110,7 @@ def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> 
 
 @dataclass(slots=True)
 class PortFactory:
-    """Opens, calls and closes the ports of a run. This is the `PortProvider` of the pipeline."""
+    """Opens, calls and closes the ports of a run. This is the `PortProvider` for the pipeline."""
 
     parts: RunParts
     calls: CallRunner = field(init=False)
@@ -136,11 +136,11 @@ class PortFactory:
 
     @property
     def plugins(self) -> Plugins:
-        """The plugins of the run."""
+        """The run's plugins."""
         return self.parts.plugins
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the specification of the model's adapter. Raises `PluginError` if it does not exist."""
+        """Return the specification of the model's adapter. Raises `PluginError` if the adapter does not exist."""
         return self._adapter(model).spec
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
@@ -157,8 +157,8 @@ class PortFactory:
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port.
 
-        This is the case for deep agents, for models with MCP servers (unless they are recorded), and if the adapter
-        requires it. For a `ModelLabel`, the journal knows.
+        This is the case for deep agents, for models with MCP servers (unless their answers are recorded), and for
+        models whose adapter requires it. For a `ModelLabel`, it is read from the journal.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -185,11 +185,11 @@ class PortFactory:
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
         """Return a service's reply to `query`, either from the store or from `ask`.
 
-        Raises `PortError` if the service fails in every attempt.
+        Raises `PortError` if every attempt fails.
         """
 
         async def request() -> LLMReply:
-            """Query the service once, within `request_timeout`. Lone surrogates in the reply are replaced."""
+            """Query the service once, within `request_timeout`. Lone surrogates in its reply are replaced."""
             return LLMReply(
                 replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
             )
@@ -201,15 +201,18 @@ class PortFactory:
         return reply.text
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Record that an item is using agents in the workspace."""
+        """Register an item as using agents in the workspace."""
         self._tools.enter(workspace)
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Note that an item has finished with the workspace, and close its tools after the last one."""
+        """Unregister an item that has finished with the workspace.
+
+        When no more items use the workspace, its tools are closed.
+        """
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools and ports. Errors are logged as warnings."""
+        """Close all tools and ports. If closing one fails, a warning is logged."""
         await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
@@ -222,7 +225,8 @@ class PortFactory:
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
         """Return digests of everything except the prompt that determines replies, by port and model id.
 
-        Only ports that the adapter has are included. Different models with the same id have several digests.
+        Only ports that the adapter has are included. If different models have the same id, there are several digests
+        for it.
         """
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
@@ -234,7 +238,7 @@ class PortFactory:
         return by_model
 
     def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
-        """Return the model's adapter. Raises `PluginError` if it does not exist."""
+        """Return the model's adapter. Raises `PluginError` if the adapter does not exist."""
         if model.interface not in self._adapters:
             self._adapters[model.interface] = find_adapter(self.parts.plugins, model.interface)
         return self._adapters[model.interface]
@@ -242,7 +246,8 @@ class PortFactory:
     def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
         """Return the model's port, opening it on first use.
 
-        In a run without calls, it contains no adapter port. Raises `PortError` if the adapter has no port of this kind.
+        In a run without calls, the returned object contains no adapter port. Raises `PortError` if the adapter has no
+        port of this kind.
         """
         key = (kind, id(model))
         if key not in self._by_id:
@@ -253,9 +258,9 @@ class PortFactory:
         return self._by_id[key]
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
-        """Return the adapter's port, and for judges at temperature 0 a function that opens it without a temperature.
+        """Return the adapter's port and, for judges at temperature 0, a function that opens it without one.
 
-        Raises `PortError` if the adapter has no port of this kind.
+        The function is None for other models. Raises `PortError` if the adapter has no port of this kind.
         """
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)
@@ -268,7 +273,7 @@ class PortFactory:
             )
 
         def make(model: ModelConfig) -> Port:
-            """Open a port for `model`, to be closed by `aclose`."""
+            """Open a port for `model`. It will be closed by `aclose`."""
             port: Port = factory(model)
             self._ports.append(port)
             return port
@@ -278,21 +283,24 @@ class PortFactory:
         return make(cold), None if cold is bounded else lambda: make(bounded)
 
     def _with_bounds(self, model: ModelConfig) -> ModelConfig:
-        """Return the model with the run's timeouts and size limit, unless it sets its own."""
+        """Return the model with the run's timeouts and size limit, except where the model sets its own."""
         core = self.parts.config.core
         of_run = {name: getattr(core, name) for name in ("request_timeout", "max_reply_bytes", "stream_timeout")}
         update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
         return model.model_copy(update=update) if update else model
 
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
-        """Return a function that starts the model's tools and adds them to an agent's options, or None."""
+        """Return a function that starts the model's tools and adds them to an agent's options.
+
+        Returns None if the run does not start tools for the model.
+        """
         spec = self.spec(model)
         if spec.recorded or spec.starts_tools:
             return None
         bounded = self._with_bounds(model)
 
         async def start(options: AgentOptions) -> AgentOptions:
-            """Start the model's tools, and return the options with these tools."""
+            """Start the model's tools, and return the options with the tools added."""
             tools = await self._tools.tools(bounded, options.workspace, options.session)
             return replace(options, tools=(*options.tools, *tools)) if tools else options
 
@@ -301,7 +309,7 @@ class PortFactory:
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
         """Return the endpoint of a model's port.
 
-        Judges have temperature 0 unless the user sets one. For a `ModelLabel`, only the model's id matters.
+        Judges have temperature 0 unless the user sets another one. For a `ModelLabel`, only the model's id matters.
         """
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):

@@ -34,19 +34,22 @@ if TYPE_CHECKING:
     from karenina_engine.run.matrix import AnswerTask
 
 _CHUNK: Final = 100
-"""The number of answers that a process takes at a time."""
+"""The number of answers that a process computes at a time."""
 _MIN_ANSWERS: Final = 5 * _CHUNK
 """The minimum number of answers for which forking is worthwhile."""
 _MAX_PROCESSES: Final = 4
-"""The maximum number of processes. With more, the main process cannot store their results fast enough."""
+"""The maximum number of processes. With more, the main process could not store their results fast enough."""
 _MAX_MISSES: Final = 10
-"""After this many answers in a row without a reply, the rest of the chunk is left to the run."""
+"""The number of consecutive answers without a reply after which the rest of the chunk is left to the run."""
 _MAX_FAILED_CHUNKS: Final = 4
-"""After this many chunks in a row in which most answers lack a reply, the rest is left to the run."""
+"""The number of consecutive failed chunks after which everything else is left to the run.
+
+A chunk fails if most of its answers lack a reply.
+"""
 
 
 class ReplyMissing(ItemInterrupt):
-    """Raised if a reply is not in the journal. The item is left to the run."""
+    """Raised if a reply is not in the journal, so that the item is left to the run."""
 
 
 @dataclass(slots=True)
@@ -59,7 +62,10 @@ class ChunkCounts:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Add an answer: its cached calls in `tally` and `ledger`, and its results as counted by `ResumeState`."""
+        """Add the counts for an answer: its cached calls in `tally` and `ledger`, and its results.
+
+        `kept` and `again` count its results as in `ResumeState`.
+        """
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
         for line in ledger.lines:
@@ -70,10 +76,10 @@ class ChunkCounts:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """The results of a chunk by index, the rows to store, and the answers left to the run.
+    """The results of a chunk by index, the rows to store, and the answers that are left to the run.
 
-    `uses_agents` means that an answer calls an agent. These are left to the run, because the journal may have only part
-    of the agent's work.
+    `uses_agents` is True if an answer calls an agent. Such answers are left to the run, because the journal may contain
+    only part of the agent's work.
     """
 
     results: list[tuple[int, str]] = field(default_factory=list)
@@ -85,7 +91,7 @@ class ChunkResult:
 
 
 class PrecomputedResults:
-    """The results of a run that need no calls, computed by a pool of processes."""
+    """The results of a run that need no calls. They are computed by a pool of processes."""
 
     def __init__(self, session: RunSession, count: int) -> None:
         assert session.journal is not None
@@ -104,8 +110,8 @@ class PrecomputedResults:
     async def results(self) -> AsyncGenerator[IndexedResult]:
         """Store and yield the results that need no calls, in matrix order.
 
-        Ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError` if a
-        result cannot be stored.
+        This ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError`
+        if a result cannot be stored.
         """
         session, failed_chunks = self._session, 0
         try:
@@ -127,7 +133,7 @@ class PrecomputedResults:
             self.close()
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers left to the run."""
+        """Yield the answers that are left to the run."""
         return self._session.matrix.part(order for order, done in enumerate(self._done) if not done)
 
     def _chunks(self) -> Iterator[range]:
@@ -135,7 +141,7 @@ class PrecomputedResults:
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
-        """Store the results of a chunk, and add its counts to those of the run.
+        """Store the results of a chunk, and add its counts to the run's counts.
 
         Raises `JournalError` if the journal cannot be written.
         """
@@ -157,9 +163,9 @@ class PrecomputedResults:
 def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
     """Start a pool of processes that compute results from stored replies, if this is worthwhile.
 
-    Enter this context before starting any threads, including progress displays. Yields None if there are too few
-    answers, no stored replies, only one processor or no way to fork, or if the run has a budget, another executor, or
-    observers of anything but results.
+    Enter this context before starting any threads, including those of progress displays. Yields None if there are too
+    few answers, no stored replies, only one processor, or no way to fork. Also yields None if the run has a budget,
+    another executor, or observers of anything except results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):
@@ -170,7 +176,7 @@ def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | Non
 
 
 def _is_worthwhile(session: RunSession) -> bool:
-    """Return whether forking saves time without changing what observers see."""
+    """Return whether forking saves time without changing the events that observers receive."""
     observers = session.parts.observers
     return (
         session.journal is not None
@@ -185,7 +191,7 @@ def _is_worthwhile(session: RunSession) -> bool:
 
 
 class _Worker:
-    """The run in a forked process, which only reads the journal."""
+    """The run in a forked process. It only reads the journal."""
 
     def __init__(self, session: RunSession, journal: Path, state: WorkerState) -> None:
         self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
@@ -196,15 +202,15 @@ class _Worker:
         self._state = state
 
     def run_chunk(self, orders: range) -> ChunkResult:
-        """Run the items of the answers with these orders."""
+        """Run the items of the answers with the given orders."""
         with self._journal.reading():
             return self._loop.run_until_complete(self._run_chunk(orders))
 
     async def _run_chunk(self, orders: range) -> ChunkResult:
-        """Run the items of the answers with these orders.
+        """Run the items of the answers with the given orders.
 
-        After an answer that calls an agent, or `_MAX_MISSES` answers without a reply, the rest of the chunk is left to
-        the run.
+        After an answer that calls an agent, or after `_MAX_MISSES` answers without a reply, the rest of the chunk is
+        left to the run.
         """
         chunk, misses, logged = ChunkResult(), 0, self._state.logged
         for task in self._session.matrix.part(orders):
@@ -229,7 +235,7 @@ class _Worker:
     async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
         """Run the items of an answer, and return whether all replies were in the journal.
 
-        If not, nothing is added to the chunk.
+        If a reply was missing, nothing is added to the chunk.
         """
         session, resume_state = self._session, self._resume_state
         kept, again = resume_state.kept, resume_state.again
@@ -253,7 +259,7 @@ class _Worker:
 class _RecordingJournal:
     """A read-only journal that records the rows to store. `missed` becomes True if a reply is missing.
 
-    With `replaying`, stored errors are used too.
+    If `replaying` is set, stored errors are used too.
     """
 
     def __init__(self, journal: Journal, *, replaying: bool) -> None:
@@ -269,14 +275,14 @@ class _RecordingJournal:
         self.still_valid: list[tuple[int, StoredResult]] = []
 
     def reading(self) -> AbstractContextManager[None]:
-        """Read the file in the state that it has now, throughout the block."""
+        """Return a context manager for reading the file in its current state throughout the `with` block."""
         return self._journal.reading()
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call.
 
-        Raises `ReplyMissing` if there is no reusable reply, and for all calls of agents, whose work may be incomplete.
-        A replay behaves like `Journal.find`.
+        Raises `ReplyMissing` if no stored reply can be reused. Agent calls always raise it, because their work may be
+        incomplete. In a replay, this is the same as `Journal.find`.
         """
         if self.replaying:
             return await self._journal.find(call)
@@ -299,7 +305,7 @@ class _RecordingJournal:
         return self._journal.had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the stored result of an item with this fingerprint, if any."""
+        """Return the stored result of an item with the given fingerprint, or None if there is none."""
         return self._journal.result(item, fingerprint)
 
     def warn_of_damage(self, what: str) -> None:
@@ -309,9 +315,9 @@ class _RecordingJournal:
     async def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> None:
-        """Record an item's result so that it can be stored later."""
+        """Record an item's result so that the run can store it later."""
         self.finished.append(FinishedItem(place, item, fingerprint, outcome, text, again))
 
     def seen(self, place: int, kept: StoredResult) -> None:
-        """Record that a stored result is still valid."""
+        """Record that a stored result is still valid. `place` is its index in the run."""
         self.still_valid.append((place, kept))

@@ -1,6 +1,6 @@
 """Preparing a run: checking the request, opening the journal, and creating the session.
 
-`unfinished_ids` finds the questions that still need to run (`--skip-done`).
+`unfinished_ids` returns the questions that still have to run (`--skip-done`).
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ _MOST_COMPARED: Final = 100
 
 @contextmanager
 def open_run(request: RunRequest) -> Iterator[RunSession]:
-    """Prepare a run, with its journal locked inside the `with` block.
+    """Prepare a run. Its journal is locked during the `with` block.
 
-    The journal is only touched after all checks, so a run that cannot start leaves it unchanged. Raises
+    All checks are made before the journal is changed, so a run that cannot start leaves it as it is. Raises
     `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
     `JournalError` if the journal cannot be used, and `ConfigError` for other problems.
     """
@@ -97,11 +97,11 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
 def prepare_session(
     request: RunRequest, *, journal: Journal | None = None, command: Mapping[str, Any] | None = None
 ) -> RunSession:
-    """Check a request, and return the session.
+    """Check a request, and return a session for it.
 
-    With a `journal`, replies and results are stored there, and an earlier run of the same request is continued.
-    `command` describes how the run was started (`karenina_engine.journal.command`). Raises `PlanError` if a question
-    has no valid plan, and `ConfigError` for other problems. Use `open_run` to open the journal as well.
+    If there is a `journal`, replies and results are stored there, and an earlier run for the same request is continued.
+    `command` describes how the run was started (see `karenina_engine.journal.command`). Raises `PlanError` if a
+    question has no valid plan, and `ConfigError` for other problems. To open the journal as well, use `open_run`.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -117,7 +117,7 @@ def prepare_run(
 ) -> RunSession:
     """Return the session for a run after all checks except `check_recordings`.
 
-    `trust_checked` means that `require_trust` has already been called. `files` replaces the store next to the journal.
+    Set `trust_checked` if `require_trust` has already been called. `files` replaces the store next to the journal.
     Raises the errors of `request.question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for
     any other problem with the request.
     """
@@ -157,14 +157,14 @@ def make_session(
     question_check: QuestionCheck | None = None,
     files: FileStore | None = None,
 ) -> RunSession:
-    """Check a run over these questions, and return its session.
+    """Check a run over the given questions, and return its session.
 
-    `policy` takes the place of the retry settings. With `offline`, no calls will be made: keys may be missing, the
-    budget is ignored, and the items run in this process. With `judged`, the judges that the stages call must be
-    configured. `observers` are called in addition to those from plugins, `question_check` is called for each question,
-    and `files` stores the files of items; by default, every file is left out. Logs warnings about settings without
-    effect and unusable plugins. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
-    `ConfigError` for any other problem.
+    `policy` replaces the retry settings. If `offline` is set, no calls will be made: keys may be missing, the budget is
+    ignored, and the items run in this process. If `judged` is set, the judges that stages call must be configured.
+    `observers` are called in addition to those from plugins, and `question_check` is called for each question. `files`
+    stores the files of items; by default, no files are stored. Logs warnings about unusable plugins and settings that
+    have no effect. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and `ConfigError`
+    for any other problem.
     """
     settings = config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -214,9 +214,9 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store for items' files, next to the journal or where it would be by default.
+    """Return the store for items' files. Its folder is next to the journal, or next to where the journal would be.
 
-    Without any output, all files are left out.
+    If there is neither a journal nor an output, no files are stored.
     """
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)
@@ -244,10 +244,10 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
 def unfinished_ids(
     benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
 ) -> list[str]:
-    """Return the ids of questions that have an item without a judged or undecided result in `files`.
+    """Return the ids of questions with at least one item that has no judged or undecided result in `files`.
 
-    Results are ignored if the text of their question has changed. This is logged as a warning, as is a file without any
-    results for this run. Raises `ResultFileError` if a file cannot be read.
+    Results are ignored if the text of their question has changed. A warning is logged in this case, and if a file has
+    no results for this run. Raises `ResultFileError` if a file cannot be read.
     """
     from karenina_engine.results.result_set import read_results
 
@@ -265,7 +265,7 @@ def unfinished_ids(
 
 
 def _judge_ids(config: VerificationConfig) -> list[str | None]:
-    """Return the ids of the run's judges, or a single None if there are none."""
+    """Return the ids of the run's judges. If there are none, return a single None."""
     models = judges_of(config, configured_panel(plugins_of(config), config))
     return [model.id if model is not None else None for model in models]
 
@@ -273,7 +273,7 @@ def _judge_ids(config: VerificationConfig) -> list[str | None]:
 def _items_by_question(
     ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]
 ) -> Mapping[str, Set[ItemId]]:
-    """Return the keys of the run's items, by question id."""
+    """Return the keys that identify the run's items, by question id."""
     core = config.core
     return {
         id: {
@@ -290,7 +290,7 @@ def _items_by_question(
 class _ReadResults:
     """The items that have results in a file.
 
-    Judges in results are ignored unless the run `has_judges`.
+    Unless `has_judges` is set, the judges in results are ignored.
     """
 
     file: Path
@@ -303,7 +303,7 @@ class _ReadResults:
     models: dict[str, None] = field(default_factory=dict)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result, including those whose question is unknown or has changed."""
+        """Count a result. Results for unknown or changed questions are counted separately."""
         meta, id = result.metadata, result.question_id
         if id not in self.benchmark:
             self.strange[id] += 1
@@ -319,7 +319,7 @@ class _ReadResults:
             self.judged.add(item)
 
     def warn(self, wanted: Set[ItemId]) -> None:
-        """Log a warning if the results do not fit the run. `wanted` contains the run's items."""
+        """Log a warning if the results do not match the run. `wanted` contains the run's items."""
         if self.changed:
             first = in_one_line(next(iter(self.changed)))
             logger.warning(
@@ -346,5 +346,5 @@ class _ReadResults:
 
 
 def _model_names(model: str, judge: str | None) -> str:
-    """Return the ids of an answering model and its judge, if any, as text."""
+    """Return the id of an answering model and, if there is one, of its judge, as text."""
     return f"{model}, judged by {judge}" if judge is not None else model

@@ -1,4 +1,4 @@
-"""A pool of forked processes that share this process's memory."""
+"""A pool of forked processes that share the memory of this process."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _QUEUED: Final = 2
-"""The number of jobs to give a process at a time, so that it never waits for the next one."""
+"""The number of jobs that a process is given at a time, so that it never has to wait for the next one."""
 _OUT_OF_ORDER: Final = 4
-"""How many results per process may be ready ahead of an earlier job."""
+"""The maximum number of results per process that may be ready before the result of an earlier job."""
 _PIPE_BYTES: Final = 1 << 20
-"""The capacity of a pipe in bytes, so that processes can continue before their last result has been read."""
+"""The capacity of a pipe in bytes. It lets processes continue before their last result has been read."""
 _GRACE: Final = 2.0
-"""Seconds for a process to finish its job when the pool is closed."""
+"""The number of seconds that a process has to finish its job when the pool is closed."""
 _POLL: Final = 0.002
 _PR_SET_PDEATHSIG: Final = 1
-"""The `prctl` option of Linux for the signal to send when the parent dies."""
+"""The Linux `prctl` option for the signal to send when the parent process dies."""
 
 Logged = list[tuple[int, str]]
-"""Log records as pairs of level and text."""
+"""Log records as pairs of a level and a text."""
 
 logger = logging.getLogger("karenina")
 
 
 def can_fork() -> bool:
-    """Return whether it is safe to fork this process: on Linux, with a single thread.
+    """Return whether it is safe to fork this process. This requires Linux and a single thread.
 
-    Threads started by libraries count too. Locks that they hold would never be released in the new process.
+    Threads started by libraries count too. If they held locks, these would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -64,8 +64,8 @@ def cores() -> int:
 class WorkerState:
     """The state of a worker process.
 
-    `logged` contains the log records of the current job, which may remove some. `ending` means that nobody needs the
-    job's result anymore, so the job may end early if it leaves nothing behind.
+    `logged` contains the log records of the current job. The job may remove some of them. If `ending` is True, nobody
+    needs the job's result anymore, so the job may end early if it leaves nothing unfinished.
     """
 
     logged: Logged = field(default_factory=list)
@@ -73,7 +73,7 @@ class WorkerState:
 
 
 Work = Callable[[WorkerState], Callable[[J], R]]
-"""A function that is called once in each process and returns the function for its jobs."""
+"""A function that is called once in each process and returns the function that runs jobs there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,11 +90,12 @@ class ProcessPool(Generic[J, R]):
     """A pool of `count` forked processes that run jobs until the `with` block ends.
 
     `work` is called once in each process and returns the function that runs the jobs there. Jobs are sent through a
-    pipe and must be small; everything else is inherited. If a job raises an exception or its process dies, it has no
-    result. Run it again in this process to see the error. Log records of successful jobs are logged here.
+    pipe, so they must be small. Everything else is inherited. If a job raises an exception or its process dies, the job
+    has no result. To see the error, run the job again in this process. Log records of successful jobs are logged in
+    this process.
 
-    Create a pool only if `can_fork` returns True. It may have fewer processes than requested, or none. All of them end
-    with this process, whatever happens.
+    Only create a pool if `can_fork` returns True. The pool may have fewer processes than requested, or none at all. All
+    of them end when this process ends, for whatever reason.
     """
 
     def __init__(self, work: Work[J, R], count: int) -> None:
@@ -118,11 +119,10 @@ class ProcessPool(Generic[J, R]):
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """End the processes."""
         self.close()
 
     def close(self) -> None:
-        """End the processes. Their current jobs have `_GRACE` seconds to finish."""
+        """End the processes. They have `_GRACE` seconds to finish their current jobs."""
         living, self._processes = self._processes, []
         dead, self._dead = self._dead, []
         _end_processes([*living, *dead])
@@ -136,7 +136,7 @@ class ProcessPool(Generic[J, R]):
             yield from self._in_order()
 
     async def aresults(self, jobs: Iterator[J]) -> AsyncGenerator[tuple[J, R | None]]:
-        """Yield the same as `results`, without blocking the event loop."""
+        """Yield the same values as `results`, but without blocking the event loop."""
         loop, readable = asyncio.get_running_loop(), asyncio.Event()
         watched = {process.results for process in self._processes}
         for connection in watched:
@@ -162,7 +162,7 @@ class ProcessPool(Generic[J, R]):
     def _distribute(self, jobs: Iterator[J]) -> bool:
         """Send jobs to processes that have too few, and return whether there is anything left to yield.
 
-        If all processes have died, the remaining jobs have no result.
+        If all processes have died, the remaining jobs get no result.
         """
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
@@ -180,7 +180,7 @@ class ProcessPool(Generic[J, R]):
         return bool(self._jobs_by_number)
 
     def _next_job(self, jobs: Iterator[J]) -> int | None:
-        """Take the next job and return its number, if there is one."""
+        """Take the next job and return its number. Returns None if there are no more jobs."""
         for job in jobs:
             self._jobs_by_number[self._last] = job
             self._last += 1
@@ -188,7 +188,7 @@ class ProcessPool(Generic[J, R]):
         return None
 
     def _receive(self, ready: Any) -> None:
-        """Read a result from a process. If it has died, log a warning and give up its jobs."""
+        """Read a result from a process. If the process has died, log a warning and give up its jobs."""
         process = next(worker for worker in self._processes if worker.results is ready)
         try:
             self._finished[process.numbers[0]] = process.results.recv()
@@ -200,7 +200,7 @@ class ProcessPool(Generic[J, R]):
             self._finished.update((number, (None, [])) for number in process.numbers)
 
     def _in_order(self) -> Iterator[tuple[J, R | None]]:
-        """Yield the finished jobs up to the first unfinished one, and log their records."""
+        """Yield the finished jobs that come before the first unfinished one, and log their records."""
         while self._next in self._finished:
             number = self._next
             self._next += 1
@@ -210,7 +210,7 @@ class ProcessPool(Generic[J, R]):
             yield self._jobs_by_number.pop(number), result
 
     def _fork_process(self, work: Work[J, R]) -> _Process:
-        """Fork a process that runs jobs. Raises `OSError` if this is not possible."""
+        """Fork a process that runs jobs. Raises `OSError` if forking fails."""
         jobs_in, jobs = Pipe(duplex=False)
         results, results_out = Pipe(duplex=False)
         _enlarge(results_out)
@@ -228,7 +228,7 @@ class ProcessPool(Generic[J, R]):
 
 
 def _end_processes(processes: Sequence[_Process]) -> None:
-    """Ask the processes to end, and kill those still running after `_GRACE` seconds."""
+    """Ask the processes to end. Those that are still running after `_GRACE` seconds are killed."""
     for process in processes:
         _kill(process.pid, signal.SIGTERM)
         process.jobs.close()
@@ -243,13 +243,13 @@ def _end_processes(processes: Sequence[_Process]) -> None:
 
 
 def _kill(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process. Does nothing if it has ended."""
+    """Send a signal to a process. If the process has ended, nothing happens."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a child process has ended, removing it from the process table."""
+    """Return whether a child process has ended. If so, it is removed from the process table."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
@@ -290,27 +290,27 @@ def _run_process(
 
 
 class _LogCollector(logging.Handler):
-    """Logging handler that collects log records as text."""
+    """A logging handler that collects log records as text."""
 
     def __init__(self, logged: Logged) -> None:
         super().__init__()
         self._logged = logged
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Add a record to the records of the current job."""
+        """Add a log record to those of the current job."""
         self._logged.append((record.levelno, self.format(record)))
 
 
 def _detach(parent: int, state: WorkerState) -> None:
     """Detach a new process from its parent.
 
-    This sets up its signals, keeps inherited objects from being collected, and has the process killed if the parent
-    ends.
+    This sets up its signals, excludes inherited objects from garbage collection, and makes sure that the process is
+    killed when the parent ends.
     """
     import ctypes
 
     def end(_number: int, _frame: object) -> None:
-        """Handle a signal: let the current job end early."""
+        """Handle a signal by letting the current job end early."""
         state.ending = True
 
     signal.set_wakeup_fd(-1)

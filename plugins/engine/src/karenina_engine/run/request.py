@@ -1,4 +1,4 @@
-"""The request for a run, and the command that the journal stores for it."""
+"""The request for a run, and the command that the journal stores for the run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class RunRequest:
     """A run to prepare: its questions, how to answer and judge them, and where to store the results.
 
-    `question_ids` selects questions; None selects all except drafts. `trust` determines which of the benchmark's code
-    and restricted values may take effect: None means those that the user has trusted, and `"all"` means all of them.
-    Results are written to the JSONL file `output`. `journal` is the file for replies and results: with `replay`, all
-    replies come from it, and with `fresh`, an existing journal is renamed first. `config_file` is the user's file from
-    which the configuration was read. `skip_broken` records that unreadable questions in the benchmark's file were left
-    out, and `columns` records how the columns of a table were mapped. `observers` are objects that implement hooks of a
-    run; they are called for this run only. If the run cannot be prepared, the errors found by `question_check` are
-    raised in place of any other problem.
+    `question_ids` selects questions. None selects all questions except drafts. `trust` determines which of the
+    benchmark's code and restricted values may take effect: None stands for those that the user has trusted, and `"all"`
+    for all of them. Results are written to the JSONL file `output`. `journal` is the file for replies and results. If
+    `replay` is set, all replies come from the journal. If `fresh` is set, an existing journal is renamed first.
+    `config_file` is the user's file from which the configuration was read. `skip_broken` records that unreadable
+    questions in the benchmark's file were skipped, and `columns` records how the columns of a table were mapped.
+    `observers` are objects that implement the hooks of a run. They are only called for this run. If the run cannot be
+    prepared, the errors found by `question_check` are raised instead of any other problem.
     """
 
     benchmark: QuestionSource
@@ -49,7 +49,7 @@ class RunRequest:
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return the command of a run as JSON-compatible data without secrets.
+    """Return a run's command as JSON-compatible data without secrets.
 
     It includes digests of the benchmark, so that equal commands ask for the same results.
     """

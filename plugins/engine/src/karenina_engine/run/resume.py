@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class ResultStore(Protocol):
-    """A store for results. `kept` and `again` are the same as in `ResumeState`."""
+    """A store for results. For `kept` and `again`, see `ResumeState`."""
 
     kept: int
     again: int
 
     def count(self, kept: int, again: int) -> None:
-        """Add the counts from another process to `kept` and `again`."""
+        """Add another process's counts to `kept` and `again`."""
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Read the question's folders for `result` without blocking."""
+        """Read the question's folders in a thread, so that `result` does not block."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return an item's stored result with its text, or None if the item has to run.
@@ -41,10 +41,10 @@ class ResultStore(Protocol):
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return it with its text, if it was stored as text.
+        """Store an item's result, and return the result with its text.
 
-        `judge` is the index of the judge in `task.judges`. Raises `UnstorableRow` if the result cannot be stored, and
-        `JournalError` if the store cannot be written.
+        The text is None if the result was not stored as text. `judge` is the index of the judge in `task.judges`.
+        Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
         """
 
 
@@ -53,30 +53,30 @@ class ResultJournal(Protocol):
 
     @property
     def replaying(self) -> bool:
-        """Whether all items run again with the replies in the journal."""
+        """Whether all items run again with the journal's replies."""
 
     @property
     def had_results(self) -> bool:
         """Whether the journal contained any results when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with this fingerprint, if it was stored before the journal was opened."""
+        """Return the item's result with the given fingerprint, if it was stored before the journal was opened."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Record that a stored result also belongs to this run, at `index` in its matrix."""
+        """Record that a stored result also belongs to this run, at `index` in the run's matrix."""
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result. Await the return value to be sure that it is in the file."""
+        """Store an item's result. Once the returned awaitable has completed, it is in the file."""
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that part of the file is damaged. `what` names that part."""
+        """Log that part of the file is damaged. `what` describes that part."""
 
 
 @dataclass(slots=True)
 class ResumeState:
-    """The results of a run in its journal. `kept` counts those that are reused."""
+    """The stored results of a run in its journal. `kept` is the number of results that are reused."""
 
     journal: ResultJournal
     fingerprints: Fingerprints
@@ -85,16 +85,16 @@ class ResumeState:
     """The number of items that run again because their result is not final."""
 
     def count(self, kept: int, again: int) -> None:
-        """Add the counts from another process to `kept` and `again`."""
+        """Add another process's counts to `kept` and `again`."""
         self.kept += kept
         self.again += again
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Read the question's folders for `result` without blocking."""
+        """Read the question's folders in a thread, so that `result` does not block."""
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's valid stored result with its text, or None if the item has to run.
+        """Return the item's stored result with its text if it is still valid, or None if the item has to run.
 
         This updates `kept` and `again`. In a replay, all items have to run.
         """
@@ -116,10 +116,11 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return it with its text.
+        """Store an item's result, and return the result with its text.
 
-        A replay stores nothing. It returns the result with the times and id of the stored one, and no text. Raises
-        `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be written.
+        In a replay, nothing is stored. The result then gets the times and the id of the stored result, and there is no
+        text. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be
+        written.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
         if self.journal.replaying:
@@ -133,7 +134,7 @@ class ResumeState:
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
-        """Give the result of a replay the times and id of the stored result, if there is one."""
+        """Set the times and the id of a replayed result to those of the stored result, if there is one."""
         stored = self.journal.result(item, fingerprint)
         then = self._parse(stored, item.question) if stored is not None else None
         if then is None:
@@ -148,7 +149,7 @@ class ResumeState:
         return result
 
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
-        """Parse a stored result, or return None and warn that the journal is damaged."""
+        """Parse a stored result. If this fails, warn that the journal is damaged and return None."""
         try:
             return VerificationResult.model_validate_json(stored.text)
         except ValueError:
@@ -156,7 +157,6 @@ class ResumeState:
             return None
 
     def _fingerprint(self, task: AnswerTask, judge: int) -> bytes:
-        """Return the fingerprint of a judge's item."""
         return self.fingerprints.compute(task.question, task.pipeline.plan, task.answering_model, task.judges[judge])
 
 

@@ -1,4 +1,4 @@
-"""The session of a run, which executes the items and yields their results."""
+"""The session of a run. It executes the items and yields their results."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from karenina_engine.run.port_factory import RunParts
 
 StopListener = Callable[[float], None]
-"""Called when a run is stopped, with the number of seconds that calls in flight may still take."""
+"""A function to call when a run is stopped, with the number of seconds that calls in flight may still take."""
 
 logger = logging.getLogger("karenina")
 
 
 class PrecomputedPart(Protocol):
-    """The part of a run whose results are computed by other processes first."""
+    """The part of a run whose results other processes compute first."""
 
     def results(self) -> AsyncGenerator[IndexedResult]:
         """Yield the results of this part. Raises `JournalError` if a result cannot be stored."""
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers left to the run."""
+        """Yield the answers that are left to the run."""
 
 
 class SupportsExecute(Protocol):
@@ -60,8 +60,8 @@ class SupportsExecute(Protocol):
 class RunSession:
     """A run that has passed all checks, with its calls, results and costs so far.
 
-    `executor` runs the items of `matrix`. Replies and results are stored in `journal` or, without one, in `results` and
-    in the store in `parts`. `command` describes how the run was started.
+    `executor` runs the items of `matrix`. Replies and results are stored in `journal`. Without a journal, results are
+    stored in `results` and replies in the store in `parts`. `command` describes how the run was started.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class RunSession:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def with_journal(self, journal: Journal, command: Mapping[str, Any] | None = None) -> RunSession:
-        """Return a copy of this run that stores replies and results in a journal."""
+        """Return a copy of this run that stores its replies and results in a journal."""
         return RunSession(
             self.parts,
             self.matrix,
@@ -109,7 +109,7 @@ class RunSession:
         )
 
     def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run that uses these stores instead of a journal."""
+        """Return a copy of this run that uses the given stores instead of a journal."""
         return RunSession(
             replace(self.parts, store=store),
             self.matrix,
@@ -120,7 +120,7 @@ class RunSession:
         )
 
     def without_calls(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run without calls, observers or budget, for computing results only."""
+        """Return a copy of this run that only computes results, without calls, observers or a budget."""
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS)
         matrix = replace(self.matrix, pipelines=self.matrix.pipelines.without_observers())
         return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
@@ -132,7 +132,7 @@ class RunSession:
 
     @property
     def tally(self) -> CallCounts:
-        """The counts of the calls made so far and of those whose replies were stored."""
+        """The counts of the calls made so far and of the calls that were answered by stored replies."""
         return self.runner.calls.tally
 
     def __len__(self) -> int:
@@ -146,7 +146,7 @@ class RunSession:
 
     @property
     def calls_models(self) -> bool:
-        """Whether a model may be called.
+        """Whether the run may call a model.
 
         This is False in a replay, and if all models replay recorded answers.
         """
@@ -155,12 +155,12 @@ class RunSession:
 
     @property
     def limits(self) -> ConcurrencyLimits:
-        """The concurrency limits of the models."""
+        """The concurrency limits of the run's models."""
         return self.parts.limits
 
     @property
     def stopped(self) -> str | None:
-        """The reason why the run stopped early, to follow "because", or None."""
+        """The reason why the run stopped early, in words that follow "because". None if it did not stop early."""
         exhausted = self.budget.exhaustion if self.budget is not None else ""
         return self._stopped or exhausted or None
 
@@ -172,9 +172,9 @@ class RunSession:
     def stop(self, why: str, *, grace: float = 0.0) -> None:
         """Stop the run. Its results end early, but remain valid.
 
-        `why` is the reason, worded to follow "because". Only the first reason counts. Calls in flight have `grace`
-        seconds to end, so that their replies are stored; calling this a second time ends the wait. Call this in the
-        run's event loop, or use `stop_soon` from elsewhere.
+        `why` is the reason, in words that follow "because". Only the first reason counts. Calls in flight have `grace`
+        seconds to finish, so that their replies are stored. Calling this a second time ends the wait. It must be called
+        in the run's event loop. From elsewhere, use `stop_soon`.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -183,11 +183,14 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Register a function for `stop` to call, in the event loop, with the seconds that calls in flight may take."""
+        """Register a function that `stop` will call in the event loop.
+
+        Its argument is the number of seconds that calls in flight may still take.
+        """
         self._stop_listeners.append(listener)
 
     def remove_stop_listener(self, listener: StopListener) -> None:
-        """Remove a listener. Raises `ValueError` if it was not added."""
+        """Remove a listener. Raises `ValueError` if the listener was not added."""
         self._stop_listeners.remove(listener)
 
     @property
@@ -196,9 +199,9 @@ class RunSession:
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """Stop the run from a signal handler or another thread. `then` is called in the event loop afterwards.
+        """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop.
 
-        If the run is not executing, it ends as soon as it starts, and `then` is not called.
+        If the run is not being executed, it will end as soon as it starts, and `then` is not called.
         """
 
         def stop() -> None:
@@ -212,7 +215,7 @@ class RunSession:
             self._loop.call_soon_threadsafe(stop)
 
     async def results(self) -> AsyncGenerator[VerificationResult]:
-        """Yield the result of every item, in the order in which they end. Close the generator to stop the run.
+        """Yield the result of every item, in the order in which the items end. To stop the run, close the generator.
 
         With a journal, results are stored before they are yielded, and items that have a stored result are not run
         again. Raises `JournalError` if the journal can no longer be written.
@@ -225,8 +228,8 @@ class RunSession:
         """Execute the run, and yield results with their indexes and stored texts.
 
         The start and end of the run are recorded in the journal and reported to observers. If the run is stopped, a
-        warning says how many items have no result. `computed` yields results that other processes have computed, if
-        any. Raises `JournalError` if the journal can no longer be written.
+        warning gives the number of items without a result. `computed` yields results that other processes have
+        computed, if there are any. Raises `JournalError` if the journal can no longer be written.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -274,7 +277,7 @@ class RunSession:
                 journal.end(self.tally, finished=not interrupted)
 
     def _journal_hint(self) -> str:
-        """Return the end of a message, stating how to continue the run."""
+        """Return the end of a message, which explains how to continue the run."""
         higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
         return f"; another run with the same journal{higher} continues from there"
 
@@ -295,7 +298,7 @@ class RunSession:
             await self.runner.aclose()
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
-        """Yield the stream of precomputed results, followed by that of the executor."""
+        """Yield the stream of precomputed results, then the executor's stream."""
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:
@@ -306,7 +309,7 @@ class RunSession:
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results of the others.
+        """Return the judges of an answer whose items have to run, and the stored results of the other judges.
 
         Once the budget is exhausted, no more items run.
         """
@@ -325,7 +328,7 @@ class RunSession:
         return judges, stored
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Store an item's result in the journal, if there is one, and return it with its index.
+        """Store an item's result in the journal, if there is one, and return the result with its index.
 
         `judge` is the index of the judge in `task.judges`. If the result cannot be stored, an error result takes its
         place. Raises `JournalError` if the journal cannot be written.

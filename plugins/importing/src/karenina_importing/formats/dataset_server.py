@@ -1,4 +1,4 @@
-"""Read datasets from Hugging Face's dataset server over HTTPS."""
+"""Reads datasets from Hugging Face's dataset server over HTTPS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from karenina_toolkit.http.urls import is_loopback
 SERVER: Final = "https://datasets-server.huggingface.co"
 """The base URL of the dataset server."""
 MOST_ROWS: Final = 10_000
-"""The maximum number of rows of a split that is read without a limit."""
+"""The maximum number of rows that are read from a split if no limit is set."""
 _PAGE: Final = 100
 _SECONDS: Final = 60.0
 _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
@@ -31,7 +31,7 @@ _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
 class Dataset:
     """A split of a dataset on the server.
 
-    `subset` and `split` are needed if there are several. `limit` is the maximum number of rows to read.
+    Set `subset` and `split` if there are several. `limit` is the maximum number of rows to read.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Dataset:
     def rows(self) -> Iterator[SourceRow]:
         """Yield the rows.
 
-        Raises `ConfigError` if the server cannot be reached, if there is no such split, if the rows exceed the file
-        size limit, or if there are more than `MOST_ROWS` but no limit is set.
+        Raises `ConfigError` if the server cannot be reached, if the split does not exist, if the rows exceed the file
+        size limit, or if there are more than `MOST_ROWS` rows and no limit is set.
         """
         _check_server(self.server)
         subset, split = self._choose()
@@ -67,7 +67,7 @@ class Dataset:
             done += len(page["rows"])
 
     def _check_total(self, total: Any, split: str) -> int:
-        """Return the total number of rows in `split` according to a reply.
+        """Return the total number of rows in `split` as stated in a reply.
 
         Raises `ConfigError` if it is missing, or if it is too large and no limit is set.
         """
@@ -79,7 +79,7 @@ class Dataset:
         return total
 
     def _choose(self) -> tuple[str, str]:
-        """Choose the subset and split to read. Raises `ConfigError` unless exactly one of each fits."""
+        """Return the subset and split to read. Raises `ConfigError` unless exactly one of each matches."""
         reply, _ = self._get("/splits", {"dataset": self.name})
         listed = reply.get("splits") if isinstance(reply, Mapping) else None
         splits = [
@@ -97,7 +97,7 @@ class Dataset:
         raise ConfigError([f"hf:{self.name} {what}. Choose one with --subset and --split; the splits are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
-        """Request JSON. Also returns the size of the reply in bytes.
+        """Request JSON, and return it with the size of the reply in bytes.
 
         Raises `ConfigError` if the server cannot be reached, or if the reply is an error, too large, or not JSON.
         """
@@ -127,12 +127,12 @@ class Dataset:
             raise ConfigError([f"the reply from {self.server} is not JSON: {error}"]) from error
 
     def _headers(self) -> dict[str, str]:
-        """Return the headers of a request. The user's token is sent only to Hugging Face's own server."""
+        """Return the headers of a request. The user's token is only sent to Hugging Face's own server."""
         token = os.environ.get(_TOKEN, "").strip() if self.server == SERVER else ""
         return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _explain(self, error: urllib.error.HTTPError) -> str:
-        """Explain an error status, with the server's reason, if any, and what to do."""
+        """Explain an error status, with the server's reason if it gives one, and a fix."""
         reason = ""
         try:
             reply = json.loads(error.read(10_000))

@@ -1,9 +1,9 @@
 """DeepEval goldens, test cases and test runs, and ragas samples, in JSON or JSON lines.
 
-DeepEval's goldens and test cases have `input`, `expected_output` and `actual_output`, in snake or camel case; a test
-run has them in `testCases`. ragas samples have `user_input`, `reference` and `response`. Retrieved contexts become
-metadata, because the model under test gets only the input. Written criteria become traits; metric scores are not
-carried over.
+DeepEval's goldens and test cases have `input`, `expected_output` and `actual_output`, in snake or camel case. Test runs
+contain them in `testCases`. ragas samples have `user_input`, `reference` and `response`. Retrieved contexts become
+metadata, because the model under test only gets the input. Written criteria become traits. Metric scores are not
+imported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect DeepEval runs, and files with only goldens, test cases or ragas samples."""
+    """Detect DeepEval runs, and files that contain only goldens, test cases or ragas samples."""
     document = head.document
     if isinstance(document, Mapping) and any(isinstance(document.get(key), list) for key in _RUN):
         return Fit.YES
@@ -50,14 +50,14 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_case(item: Mapping[str, Any]) -> bool:
-    """Check if an object with keys in snake case is a golden, a test case or a ragas sample."""
+    """Return whether an object with keys in snake case is a golden, a test case or a ragas sample."""
     keys = item.keys()
     is_sample = "user_input" in keys and bool(keys & _SAMPLE)
     return is_sample or ("input" in keys and bool(keys & _GOLDEN)) or len(keys & _CONVERSATION) >= 2
 
 
 def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the keys of an object to snake case, but not those of nested objects."""
+    """Convert the keys of an object to snake case, but not the keys of nested objects."""
     return {_CAMEL.sub(lambda match: f"_{match[1].lower()}", str(key)): value for key, value in item.items()}
 
 
@@ -74,7 +74,6 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
-    """Return the model in the hyperparameters of a test run, or None."""
     parameters = run.get("hyperparameters")
     model = parameters.get("model") if isinstance(parameters, Mapping) else None
     return model if isinstance(model, str) else None
@@ -83,7 +82,7 @@ def _model(run: Mapping[str, Any]) -> str | None:
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
     """Make the row for a case with keys in snake case. `model` is the model of its run.
 
-    The output is recorded with the tool calls before it. Metric scores are left out.
+    The output is recorded together with the preceding tool calls. Metric scores are omitted.
     """
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
@@ -102,9 +101,9 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Turn an answer into a conversation with the tool calls before it.
+    """Turn an answer into a conversation that starts with its tool calls.
 
-    Without calls, or if the answer is not a string, it is returned unchanged.
+    If there are no calls, or if the answer is not a string, it is returned unchanged.
     """
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
@@ -124,7 +123,7 @@ def _with_tools(output: Any, tools: Any) -> Any:
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
     """Make the row for a multi-turn case. Its question is the scenario, or else the first user message.
 
-    The conversation is recorded only if it ends with an answer. A golden that was not simulated has no turns, and its
+    The conversation is only recorded if it ends with an answer. A golden that was not simulated has no turns, so its
     row has a problem.
     """
     turns = as_messages(case.get("turns"))
@@ -148,7 +147,7 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
 def _sample(place: str, sample: Mapping[str, Any]) -> SourceRow:
     """Make the row for a ragas sample.
 
-    For multi-turn samples, the question is the first user message, and the conversation is recorded if it ends with an
+    For a multi-turn sample, the question is the first user message. The conversation is recorded if it ends with an
     answer.
     """
     handled = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
@@ -176,7 +175,7 @@ _ROLES: Final = {"human": "user", "ai": "assistant", "tool": "tool"}
 
 
 def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a ragas message as a chat-completions message."""
+    """Convert a ragas message to a chat-completions message."""
     role = str(turn.get("type", turn.get("role")))
     message: dict[str, Any] = {"role": _ROLES.get(role, role), "content": turn["content"]}
     calls = [
@@ -208,17 +207,15 @@ def _scale(rubrics: Any) -> dict[str, Any] | None:
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list. Any other value has none."""
+    """Return the objects in a list, or an empty list for any other value."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _is_texts(value: Any) -> bool:
-    """Return whether a value is a non-empty list of strings."""
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
 def _is_score(value: Any) -> bool:
-    """Return whether a value is a number other than a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,6 +1,6 @@
 """HELM: the scenario state of a run (`scenario_state.json`), and the instances of a scenario (`instances.json`).
 
-Each instance is a row. References with the tag `correct` are the correct answers. A multiple-choice question keeps the
+Each instance is a row. References tagged `correct` are the correct answers. A multiple-choice question keeps the
 letters that the run used. Requests that only score a specific reference have no answer.
 """
 
@@ -30,17 +30,17 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_instance(value: Any) -> bool:
-    """Check if a value is an instance, with `input` and `references`."""
+    """Return whether a value is an instance, which has `input` and `references`."""
     return isinstance(value, Mapping) and isinstance(value.get("input"), Mapping) and _has_list(value, "references")
 
 
 def _has_list(value: Mapping[str, Any], key: str) -> bool:
-    """Return whether an object has a list or null under this key."""
+    """Return whether an object has a list or null under `key`."""
     return key in value and (value[key] is None or isinstance(value[key], list))
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each instance or request. Raises `BenchmarkFileError` if the file has neither."""
+    """Yield a row for each instance or request. Raises `BenchmarkFileError` if the file contains neither."""
     document = read_json(path)
     if isinstance(document, list):
         for number, instance in enumerate(document, 1):
@@ -58,9 +58,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, state: Any, model: str | None) -> SourceRow:
-    """Make the row for a request, or for an instance without one. `model` is the model of the run.
+    """Make the row for a request, or for an instance without a request. `model` is the run's model.
 
-    If there is no valid instance, or only an image or audio, the row has a problem.
+    The row has a problem if there is no valid instance, or if the instance contains only an image or audio.
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
@@ -105,9 +105,9 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run, or else all references if one of several is correct.
+    """Return the options in the order of the run, or all references if exactly one of them is correct.
 
-    Returns None if neither is known.
+    Returns None if neither is possible.
     """
     letters = list(ascii_uppercase[: len(mapping)]) if isinstance(mapping, Mapping) else []
     if letters and list(mapping) == letters:
@@ -116,7 +116,7 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return the ID of an instance, or None if it is not a string.
+    """Return an instance's ID, or None if it is not a string.
 
     The ID of a perturbed instance includes the name and seed of the perturbation.
     """
@@ -131,9 +131,9 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, or why there are none.
+    """Return the answers to a request, or the reason why there are none.
 
-    They are from `model` or, if it is None, from the model of the request.
+    The answers are from `model` or, if it is None, from the request's model.
     """
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"

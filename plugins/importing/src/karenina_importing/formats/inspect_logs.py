@@ -1,9 +1,9 @@
 """Inspect logs (`.eval` archives and JSON), and datasets of Inspect tasks.
 
 A row is a sample in one epoch, together with the log's `eval` (task and model). In an archive, a sample is either a
-single file (`samples/ID_epoch_N.json`), or a folder in which messages, metadata and long texts have separate files;
-each of these is named after the position of its first item (`messages/START.json`). A row of a dataset is a record with
-`input`, `target` and other fields of a sample.
+single file (`samples/ID_epoch_N.json`), or a folder in which messages, metadata and long texts have their own files.
+Each of these files is named after the position of its first item (`messages/START.json`). A row of a dataset is a
+record with `input`, `target` and other fields of a sample.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAMPLE: Final = re.compile(r"(samples/.+_epoch_[0-9]+)(?:/sample)?\.json")
 _PARTS: Final = re.compile(r"(samples/.+_epoch_[0-9]+)/(attachments|messages)/([0-9]{1,9})\.json")
 _FIELDS: Final = frozenset({"id", "input", "target", "choices", "metadata", "sandbox", "files", "setup"})
 _OWN_FIELDS: Final = _FIELDS - {"id", "input", "target"}
-"""The fields that tell an Inspect dataset from other tables with questions and answers."""
+"""The fields that distinguish an Inspect dataset from other tables with questions and answers."""
 _MOST_MESSAGES: Final = 100_000
 _ATTACHMENT: Final = "attachment://"
 _UNUSED: Final = ("attachments", "events", "store")
@@ -51,21 +51,21 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_dataset(records: Sequence[Any]) -> bool:
-    """Check if all records have only sample fields, and at least one has a field of Inspect's own."""
+    """Return whether all records have only sample fields, and at least one has a field specific to Inspect."""
     names = [record.keys() for record in records if isinstance(record, Mapping)]
     are_samples = len(names) == len(records) and all({"input"} <= name <= _FIELDS for name in names)
     return are_samples and any(name & _OWN_FIELDS for name in names)
 
 
 def _headers(archive: Archive) -> list[str]:
-    """Return the files in an archive that may contain the header, the most complete first."""
+    """Return the files in an archive that may contain the header, with the most complete one first."""
     return [name for name in _HEADERS if name in archive]
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
     """Yield a row for each sample or record.
 
-    Raises `BenchmarkFileError` if a log has no samples, or if the file is no log or dataset.
+    Raises `BenchmarkFileError` if a log has no samples, or if the file is neither a log nor a dataset.
     """
     if FileHead(path).start.startswith(_ZIP):
         yield from _archived(path)
@@ -108,13 +108,13 @@ def _check_samples(path: Path, log: Any, count: int) -> None:
 
 
 def _open_records(path: Path) -> Records:
-    """Open a dataset to read its records. The default for unknown suffixes is JSON lines."""
+    """Open a dataset to read its records. Files with an unknown suffix are read as JSON lines."""
     suffix = path.suffix.lower() if path.suffix.lower() in (*TABLES, *LINES) else ".jsonl"
     return read_records(path, suffix=suffix, surrogates=True, package="karenina-importing")
 
 
 def _dataset_row(place: str, record: Any) -> SourceRow:
-    """Make the row for a record, without nulls. If it is not an object, the row has a problem."""
+    """Make the row for a record, without nulls. If the record is not an object, the row has a problem."""
     if not isinstance(record, Mapping):
         return SourceRow(place, {}, "the record is not an object")
     return dataset_row(place, {key: value for key, value in record.items() if value is not None})
@@ -158,7 +158,7 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Read those parts of a sample that are in separate files in its folder.
+    """Read the parts of a sample that are in separate files in its folder.
 
     Messages and metadata in the sample itself take precedence.
     """
@@ -177,7 +177,7 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Read a sequence of files. Returns their items by position.
+    """Read a sequence of files, and return their items by position.
 
     `chunks` contains the position of the first item and the name of each file.
     """
@@ -189,7 +189,7 @@ def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) 
 
 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
-    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`, without the end of each range.
+    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`, excluding the end of each range.
 
     Only positions below `count` are yielded, and at most `_MOST_MESSAGES` of them.
     """
@@ -204,9 +204,9 @@ def _positions(ranges: Any, count: int) -> Iterator[int]:
 
 
 class _References:
-    """Counts the parts of a log that samples refer to, with repetitions.
+    """Counts the parts of a log that samples refer to, including repetitions.
 
-    There is a size limit, because a few bytes could otherwise expand to any number of messages and long texts.
+    Their size is limited, because a few bytes could otherwise expand to any number of messages and long texts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -225,11 +225,11 @@ class _References:
 
 
 class _TooLarge(BenchmarkFileError):
-    """Raised when a log is too large, including the parts that its samples refer to."""
+    """Raised if a log is too large, including the parts that its samples refer to."""
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
-    """Make the row for a sample, with references replaced by texts. `about` is the `eval` of the log.
+    """Make the row for a sample, with references replaced by texts. `about` is the log's `eval`.
 
     If the sample is not an object, the row has a problem.
     """
@@ -246,7 +246,7 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references by the long texts, which logs store separately.
+    """Replace references with the long texts, which are stored separately in logs.
 
     References to unknown texts are kept. Raises `BenchmarkFileError` if the size limit is exceeded.
     """

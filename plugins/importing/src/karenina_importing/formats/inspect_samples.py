@@ -1,4 +1,4 @@
-"""The samples of Inspect: questions, conversations, and what scorers compare."""
+"""Inspect samples: questions, conversations, and what scorers compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRADED: Final = {
 }
 """The scorers in which a model grades the answer, each with the description of its trait."""
 _COMPARED: Final = ("match", "exact", "answer", "choice", "f1", "math")
-"""The scorers that compare the answer with the target, which is then the right answer."""
+"""The scorers that compare the answer with the target, which is then the correct answer."""
 _SYSTEM: Final = (
     "System messages are kept in the recordings, not in the questions; to ask the questions "
     "again with a system message, set the model's `system_prompt`"
@@ -30,13 +30,13 @@ _CHOICES: Final = (
     FieldMapping(paths={}, answer="choice", choice_by="letter"),
     FieldMapping(paths={}, answer="choice"),
 )
-"""How the right option is found: by letter, as in Inspect, or else by text or position."""
+"""The ways to find the correct option: by letter, as in Inspect, or else by text or position."""
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Make the row for a sample. `about` is the `eval` of the log, or None in a dataset.
+    """Make the row for a sample. `about` is the log's `eval`, or None in a dataset.
 
-    Metadata that is too long is left out. Notes are added to `notes`.
+    Metadata that is too long is omitted. The row's notes start with `notes`.
     """
     messages = [message for message in as_list(sample.get("messages")) if isinstance(message, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
@@ -60,7 +60,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
 
 
 def describe_log(log: Any, count: int) -> list[str]:
-    """Return notes for the user about an incomplete log. `count` is the number of samples in it."""
+    """Return notes for the user about an incomplete log. `count` is its number of samples."""
     status, results = as_mapping(log).get("status"), as_mapping(as_mapping(log).get("results"))
     done, total = results.get("completed_samples"), results.get("total_samples")
     notes = []
@@ -91,7 +91,7 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
 
 
 def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the input of a sample, with other text of the user before the first answer.
+    """Return the input of a sample, together with other text from the user before the first answer.
 
     If the input is not a string, it is returned unchanged.
     """
@@ -112,9 +112,9 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation of a sample, or None if there is no more than a question and an answer.
+    """Return the conversation of a sample, or None if it is just a question and an answer.
 
-    The final answer in the log, `completion`, is added if the last message is not an answer that contains it.
+    If the last message is not an answer that contains the log's final answer, `completion`, it is appended.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -129,24 +129,22 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
 
 
 def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether none of the messages is a system message."""
     return not any(message.get("role") == "system" for message in messages)
 
 
 def _has_reasoning(content: Any) -> bool:
-    """Return whether a message's content includes a reasoning part."""
     return any(isinstance(part, Mapping) and part.get("type") == "reasoning" for part in as_list(content))
 
 
 def _completion(sample: Mapping[str, Any]) -> str:
-    """Return the answer in the log for a sample, or an empty string."""
+    """Return the final answer that the log records for a sample, or an empty string."""
     output = as_mapping(sample.get("output"))
     completion = output.get("completion")
     return completion if isinstance(completion, str) else ""
 
 
 def _text(content: Any) -> str:
-    """Return the content of a message as a string, or as JSON if there is more than text."""
+    """Return the content of a message as a string, or as JSON if it contains more than text."""
     try:
         return as_text(content)
     except NotText:
@@ -154,10 +152,10 @@ def _text(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Convert the scorers of a sample to fields and traits. Also returns the scorers that are left out.
+    """Convert the scorers of a sample to fields and traits, and return the names of omitted scorers.
 
-    `about` is the `eval` of the log. There is a field for the right option or for the scorer `includes`. Scorers that
-    compare the answer with the target need none of their own.
+    `about` is the log's `eval`. There is a field for the correct option or for the scorer `includes`. Scorers that
+    compare the answer with the target do not need a field.
     """
     try:
         targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]
@@ -185,14 +183,15 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
 
 
 def _base_name(name: str) -> str:
-    """Return the name of a scorer without its package and the number that Inspect adds to repeated names."""
+    """Return a scorer's name without its package and without the number that Inspect adds to repeated names."""
     return re.sub(r"[0-9]+\Z", "", name.rpartition("/")[2])
 
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
     """Return the options of the scorers by name.
 
-    These are the scorers in the log (`about` is its `eval`) or, if it names none, those with scores.
+    These are the scorers in the log (`about` is its `eval`). If the log names none, they are the scorers that gave
+    scores.
     """
     stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
     scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}
@@ -200,7 +199,7 @@ def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, An
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
-    """Make the rule that one of the targets must occur in the response. `any_case` ignores case."""
+    """Make the rule that one of the targets must occur in the response. Set `any_case` to ignore case."""
     if len(targets) == 1:
         return {"type": "TraceContains", "substring": targets[0], **({"case_sensitive": False} if any_case else {})}
     pattern = "|".join(map(re.escape, targets))

@@ -1,7 +1,7 @@
 """Langfuse: dataset items, and traces or observations with scores, in JSON or JSON lines.
 
-An item has `input` and `expectedOutput`; a trace has `input` and `output`. Scores given by people (with `source`
-ANNOTATION) become labels; evaluator scores are not carried over.
+An item has `input` and `expectedOutput`, and a trace has `input` and `output`. Scores given by people (with `source`
+ANNOTATION) become labels. Evaluator scores are not imported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EXPECTED: Final = ("expectedOutput", "expected_output")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect files with only dataset items, or only traces or observations."""
+    """Detect files that contain only dataset items, or only traces or observations."""
     records = objects(head, *_LISTS)
     if not records or not all(isinstance(record, Mapping) and "input" in record for record in records):
         return Fit.NO
@@ -42,7 +42,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each record. Without `input`, the row has a problem."""
+    """Yield a row for each record. If a record has no `input`, its row has a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or row.values.get("input") is None:
             yield SourceRow(row.place, {}, row.problem or "the record has no `input`")
@@ -51,7 +51,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Make the row for an item or a trace. For an archived item, the row has a problem."""
+    """Make the row for an item or a trace. The row of an archived item has a problem."""
     if item.get("status") == "ARCHIVED":
         return SourceRow(place, {}, "the item is archived")
     truth, left = answered(_decode(next((item[key] for key in _EXPECTED if item.get(key) is not None), None)))
@@ -71,19 +71,19 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _keywords(tags: Any) -> dict[str, Any]:
-    """Return tags as the keywords of a question, if they are a list of strings."""
+    """Return tags as the keywords of a question if they are a list of strings."""
     return {"keywords": tags} if isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags) else {}
 
 
 def _decode(value: Any) -> Any:
-    """Decode JSON in a string, as in table exports. Returns other values unchanged."""
+    """Decode a JSON string, as found in table exports. Other values are returned unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     return parse_text(value)
 
 
 def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
-    """Make the label for the scores that people gave, if any. Also returns the names of the other scores."""
+    """Make the label for the scores given by people, or None, and return it with the names of all other scores."""
     people, others = [], []
     for score in scores if isinstance(scores, list) else ():
         if not isinstance(score, Mapping):

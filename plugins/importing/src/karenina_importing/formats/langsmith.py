@@ -1,4 +1,4 @@
-"""LangSmith: dataset examples and runs, in JSON or JSON lines, as exported by the SDK, the API or the web pages.
+"""LangSmith: dataset examples and runs, in JSON or JSON lines, as exported by the SDK, the API or the website.
 
 A row is an example (`inputs`, and `outputs` as the reference), or a run (`inputs`, `outputs` from a model, and
 `reference_outputs` or `reference_example`). People's feedback on a run becomes a label.
@@ -39,7 +39,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each record. Without `inputs`, the row has a problem."""
+    """Yield a row for each record. If a record has no `inputs`, its row has a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or not isinstance(row.values.get("inputs"), Mapping):
             yield SourceRow(row.place, {}, row.problem or "the record has no `inputs`")
@@ -48,7 +48,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Make the row for an example or a run. The ID of a run is that of its example, if there is one."""
+    """Make the row for an example or a run. A run gets the ID of its example, if it has one."""
     is_run = bool(_RUN & item.keys())
     reference = item.get("reference_outputs")
     if reference is None and isinstance(item.get("reference_example"), Mapping):
@@ -67,7 +67,7 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the answer of a run with its label, and the names of the parts that were left out.
+    """Return a run's answer with its label, and the names of the omitted parts.
 
     There is no answer if the run failed or its output is empty.
     """
@@ -81,7 +81,6 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
-    """Return the model in the metadata of a run, or None."""
     extra = run.get("extra")
     for part in (run.get("metadata"), extra.get("metadata") if isinstance(extra, Mapping) else None):
         name = part.get("ls_model_name") or part.get("model") if isinstance(part, Mapping) else None
@@ -91,7 +90,7 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _scores(feedback: Any) -> Iterator[Score]:
-    """Yield the scores that people gave."""
+    """Yield the scores given by people."""
     for entry in feedback if isinstance(feedback, list) else ():
         source = entry.get("feedback_source") if isinstance(entry, Mapping) else None
         kind = source.get("type") if isinstance(source, Mapping) else None

@@ -1,10 +1,10 @@
 """lm-evaluation-harness samples: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
 
 Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool writes
-the target as text; a list of correct answers (`['Paris', 'paris']`) is read back as a list. Each row gets an additional
-key `request`, containing the text of the first request, or its messages if a chat template was applied. If all targets
-in a file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as a list, and an
-empty target as an empty list.
+the target as text, so a list of correct answers (`['Paris', 'paris']`) is converted back to a list. Each row gets an
+additional key `request`, which contains the text of the first request, or its messages if a chat template was applied.
+If all targets in a file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as
+a list, and an empty target as an empty list.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from karenina_importing.source_files import FileHead, SourceRow, read_lines
 _ESCAPE: Final = r"""\\(?:[\\'nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})"""
 _TEXT: Final = rf"""(?:'(?:[^'\\\n]|{_ESCAPE})*'|"(?:[^"\\\n]|{_ESCAPE})*")"""
 _LIST: Final = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
-"""A list of strings in Python notation."""
+"""Matches a list of strings in Python notation."""
 _LABELLED: Final = re.compile(r"[A-Z][A-Z_-]{1,19}: ?\S.*")
 _MARK: Final = "$$"
 _FIRST_ROWS: Final = 1000
-"""The number of rows whose targets decide if targets are lists of labelled strings."""
+"""The number of rows whose targets decide whether targets are lists of labelled strings."""
 _ENTITIES: Final = "All entities that the response names, each once and written as LABEL: entity"
 _LISTS: Final = (
     "The targets are lists of labelled strings (`LABEL: entity`); a response is correct only if "
     "it contains exactly the listed items, in any order, with no partial credit"
 )
 _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
-"""The path to the first request in files from new and from old versions."""
+"""The paths to the first request in files written by new and old versions."""
 
 
 def _detect(head: FileHead) -> Fit:
@@ -46,7 +46,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document. Lines of other filters have the same replies and are skipped."""
+    """Yield a row for each document. Lines for other filters are skipped, because they have the same replies."""
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
@@ -66,22 +66,22 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Check if all targets that are strings are labelled strings, at least one with a delimiter."""
+    """Return whether all targets that are strings are labelled strings, at least one of them with a delimiter."""
     texts = [target for target in targets if isinstance(target, str)]
     return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the distinct labelled strings in a target, or None if it has other text.
+    """Return the distinct labelled strings in a target, or None if it contains any other text.
 
-    An empty target has none.
+    An empty target gives an empty list.
     """
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
-    """Declare the field for a list of labelled strings, all of which are needed."""
+    """Declare the field for a list of labelled strings, all of which must be found."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},
@@ -89,7 +89,7 @@ def _declare(items: list[str]) -> dict[str, Any]:
 
 
 def _target(values: Mapping[str, Any]) -> Any:
-    """Return the target. Lists in Python notation are parsed, unless the document has them as text."""
+    """Return the target. A list in Python notation is parsed, unless the document itself contains it as text."""
     target, document = values.get("target"), values.get("doc")
     if not isinstance(target, str) or not _LIST.fullmatch(target):
         return target

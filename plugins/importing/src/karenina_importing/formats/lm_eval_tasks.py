@@ -1,7 +1,7 @@
-"""lm-evaluation-harness tasks: YAML files that name a local file containing documents.
+"""lm-evaluation-harness tasks, which are YAML files that refer to a local file with documents.
 
 `doc_to_text`, `doc_to_target` and `doc_to_choice` are filled in for each document if they are columns or plain
-variables; Jinja statements and Python functions are not executed. For a task based on a Hugging Face dataset, the error
+variables. Jinja statements and Python functions are not executed. For a task based on a Hugging Face dataset, the error
 message contains the command that imports the dataset.
 """
 
@@ -27,7 +27,7 @@ _KEYS: Final = re.compile(
 _TAGGED: Final = re.compile(
     r"(?<=[:,\[-])([ \t]*)(!(?:function|include)[ \t]+[\w./-]+)(?=[ \t]*(?:[,}\]]|#|$))", re.MULTILINE
 )
-"""A value with a tag such as `!function utils.load`, which is kept as a string."""
+"""Matches a value with a tag such as `!function utils.load`, which is kept as a string."""
 _TAG: Final = re.compile(r"!(function|include)[ \t]+(.+)")
 _LOCAL: Final = ("json", "csv", "parquet", "text", "arrow", "pandas")
 _SPLITS: Final = ("test_split", "validation_split", "fewshot_split", "training_split")
@@ -38,7 +38,7 @@ _RUN_IT: Final = "run the task with --log_samples and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Check if the beginning of a YAML file looks like a task."""
+    """Return whether the start of a YAML file looks like a task."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     keys = set(_KEYS.findall(head.text()))
@@ -46,7 +46,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document of a task. Raises `BenchmarkFileError` if they cannot be read."""
+    """Yield a row for each document of a task. Raises `BenchmarkFileError` if the documents cannot be read."""
     folder = Folder(path.parent)
     task = _read_task(path, folder)
     for file in _files(task, path, folder):
@@ -56,10 +56,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Read a task and the tasks that it includes, whose keys it can override.
+    """Read a task and the tasks that it includes. The task's own keys override included ones.
 
-    `depth` counts the includes so far. Raises `BenchmarkFileError` if a file is not a task, or if an included file is
-    missing or nested too deeply.
+    `depth` is the number of nested includes so far. Raises `BenchmarkFileError` if a file is not a task, or if an
+    included file is missing or nested too deeply.
     """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
@@ -82,7 +82,7 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Find the files with the documents of a task, preferably those of the test split.
+    """Return the files with a task's documents, preferably those of the test split.
 
     Raises `BenchmarkFileError` if they are not local files in the task's folder.
     """
@@ -122,7 +122,7 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
-    """Raise `BenchmarkFileError`, with the `key`, if a value has the tag `!function` or `!include`."""
+    """Raise `BenchmarkFileError`, with `key`, if a value has the tag `!function` or `!include`."""
     match = _TAG.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return
@@ -135,7 +135,7 @@ def _check_not_tagged(value: Any, path: Path, key: str) -> None:
 
 
 def check_not_pointer(file: Path) -> None:
-    """Raise `BenchmarkFileError` if a file is a Git LFS pointer, which means it was not downloaded."""
+    """Raise `BenchmarkFileError` if a file is a Git LFS pointer, because its content was not downloaded."""
     if FileHead(file).start.startswith(_LFS):
         raise BenchmarkFileError(
             file, "", "the file is a Git LFS pointer, not the actual content", "run `git lfs pull`"
@@ -143,7 +143,7 @@ def check_not_pointer(file: Path) -> None:
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user about the parts of a task that are left out."""
+    """Return notes for the user about the omitted parts of a task."""
     notes = []
     if task.get("process_docs"):
         notes.append("the task changes its documents with a Python function (process_docs), which is not executed")
@@ -162,9 +162,9 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
-    """Make the row for a document, with the rules of the task filled in.
+    """Make the row for a document, with the task's rules filled in.
 
-    The question and the target are left out if they cannot be filled in. If the options cannot be filled in, or if the
+    The question and the target are omitted if they cannot be filled in. If the options cannot be filled in, or if the
     target is not one of them, the row has a problem.
     """
     values: dict[str, Any] = {**document, "doc": document}
@@ -197,9 +197,10 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
 
 
 def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
-    """Evaluate a rule for a document: a column, a list, or a template.
+    """Evaluate a rule for a document. A rule is a column, a list, or a template.
 
-    None and numbers are returned unchanged. Raises `NotFilled` if only a program can do this, or if a value is missing.
+    None and numbers are returned unchanged. Raises `NotFilled` if only a program can evaluate the rule, or if a value
+    is missing.
     """
     if rule is None or isinstance(rule, int):
         return rule

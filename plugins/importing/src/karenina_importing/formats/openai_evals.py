@@ -1,12 +1,12 @@
 """OpenAI Evals: records of `oaieval` runs, sample files, output items of runs on the platform, and registry files.
 
-In a record, all events of a sample form one row: `samplings` and `matches` contain the data of these events in order,
+In a record, all events of a sample form one row. `samplings` and `matches` contain the data of these events in order,
 `metrics` and `raw_sample` contain the data of the last such event, and `spec` describes the run. In a sample file, each
-line is a row with `input` and `ideal`. Output items are an API page, a list or JSON lines; each item is a row.
+line is a row with `input` and `ideal`. Output items are an API page, a list or JSON lines, and each item is a row.
 
-A registry file (`evals/registry/evals/NAME.yaml`) names sample files. These are searched for next to it, and in the
-`data` folder of the registry. `Includes` checks the response itself; for `Match`, `FuzzyMatch` and `JsonMatch`, a judge
-extracts the value to compare; criteria graded by a model become a trait.
+A registry file (`evals/registry/evals/NAME.yaml`) refers to sample files. These are searched for in the same folder and
+in the `data` folder of the registry. `Includes` checks the response itself. For `Match`, `FuzzyMatch` and `JsonMatch`,
+a judge extracts the value to compare. Criteria graded by a model become a trait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EVENT: Final = {"run_id", "event_id", "type", "data"}
 _LISTS: Final = {"sampling": "samplings", "match": "matches", "error": "errors"}
 _ITEM: Final = {"datasource_item", "sample"}
 _TRUTHS: Final = ("ground_truth", "correct_label", "ideal", "expected", "reference", "answer", "label")
-"""The names that users choose for the right answer in data source items."""
+"""Names that users choose for the correct answer in data source items."""
 
 
 def _detect(head: FileHead) -> Fit:
@@ -49,7 +49,7 @@ def _items(document: Any) -> list[Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each output item or sample. The events of a sample are one row."""
+    """Yield a row for each output item or sample. All events of a sample form one row."""
     items = _items(FileHead(path).document)
     if items:
         yield from (SourceRow(f"item {number}", item) for number, item in enumerate(items, 1))
@@ -74,7 +74,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
-    """Add the data of an event to its sample. Most types keep only the last event."""
+    """Add an event's data to its sample. For most types, only the last event is kept."""
     kind, data = str(event["type"]), event["data"]
     if kind in _LISTS:
         sample.setdefault(_LISTS[kind], []).append(data)
@@ -101,7 +101,7 @@ OPENAI_EVALS: Final = make_import_format(
         }
     ),
 )
-"""The format of OpenAI Evals. In a graded sample, the first sampling is the answer, and the others are the grader's."""
+"""The format of OpenAI Evals. In a graded sample, the first sampling is the answer, and all others are the grader's."""
 
 _CLASS: Final = "evals.elsuite."
 _COMPARING: Final = ("Match", "FuzzyMatch", "JsonMatch", "MatchWithSolvers")
@@ -109,7 +109,7 @@ _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 
 
 def _detect_registry(head: FileHead) -> Fit:
-    """Detect YAML files that have an eval with an OpenAI Evals class."""
+    """Detect YAML files that contain an eval with an OpenAI Evals class."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     text = head.text()
@@ -117,10 +117,10 @@ def _detect_registry(head: FileHead) -> Fit:
 
 
 def _registry_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of the sample files that a registry file names.
+    """Yield the rows of the sample files that a registry file refers to.
 
-    If evals share a file, only the first is imported. Raises `BenchmarkFileError` if there is no eval, or if a sample
-    file is missing.
+    If several evals share a file, it is only imported for the first. Raises `BenchmarkFileError` if there is no eval,
+    or if a sample file is missing.
     """
     registry = read_document(path).value
     evals = {
@@ -157,15 +157,15 @@ def _registry_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of an eval, which may be empty."""
+    """Return the arguments of an eval, or an empty mapping."""
     arguments = entry.get("args")
     return arguments if isinstance(arguments, Mapping) else {}
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Find the sample file of an eval.
+    """Return the sample file of an eval.
 
-    Raises `BenchmarkFileError` if it names none, or if the file is missing.
+    Raises `BenchmarkFileError` if the eval does not name one, or if the file is missing.
     """
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):
@@ -184,9 +184,9 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
-    """Make the row for a sample of an eval of the class `kind`.
+    """Make the row for a sample of an eval of class `kind`.
 
-    Without `ideal`, the row has a problem, unless the eval is graded by the spec `closedqa`.
+    If the sample has no `ideal`, the row has a problem, unless the eval is graded by the spec `closedqa`.
     """
     ideal = sample.get("ideal")
     assertion: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
 """pydantic-evals: datasets in YAML or JSON (`Dataset.to_file`), and reports in JSON.
 
-Each case is a row. The evaluators of the case and of the whole dataset become fields and traits: for `EqualsExpected`
-and `Equals`, a judge extracts the value to compare; `Contains` checks the response itself; `LLMJudge` and `GEval`
+Each case is a row. The evaluators of the case and of the whole dataset become fields and traits. For `EqualsExpected`
+and `Equals`, a judge extracts the value to compare. `Contains` checks the response itself. `LLMJudge` and `GEval`
 become traits. Evaluators for types, times and spans, and users' own evaluators, are only counted as left out.
 """
 
@@ -24,7 +24,7 @@ from karenina_importing.source_files import FileHead, SourceRow
 _CASES: Final = re.compile(r"^cases[ \t]*:", re.MULTILINE)
 _INPUTS: Final = re.compile(r"^[ \t-]+inputs[ \t]*:", re.MULTILINE)
 _ARGUMENT: Final = {"Equals": "value", "Contains": "value", "LLMJudge": "rubric", "GEval": "criteria"}
-"""The argument that each evaluator takes by position."""
+"""The name of the argument that each evaluator takes by position."""
 _NAME: Final = re.compile(r"[^\W\d]\w*", re.ASCII)
 _TYPES: Final = {str: "str", bool: "bool", int: "int", float: "float"}
 
@@ -89,7 +89,7 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and arguments of each evaluator.
 
-    It is written as a name, as `{name: arguments}`, or as an object with a key `name`.
+    An evaluator is written as a name, as `{name: arguments}`, or as an object with a key `name`.
     """
     for evaluator in listed if isinstance(listed, list) else ():
         if isinstance(evaluator, str):
@@ -103,7 +103,7 @@ def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return an evaluator's name and arguments. A positional argument gets its name."""
+    """Return an evaluator's name and arguments. A positional argument is given its name."""
     argument = _ARGUMENT.get(str(name))
     names = {"value", "rubric", "criteria", "case_sensitive", "as_strings", "evaluation_name"}
     if isinstance(arguments, Mapping) and (argument is None or argument in arguments or names & arguments.keys()):
@@ -114,9 +114,9 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Convert evaluators to the keys of a question. Also returns the evaluators that are left out.
+    """Convert evaluators to the keys of a question, and return them with the evaluators that are left out.
 
-    If `EqualsExpected` compares an object, each of its values becomes a field if it can be one.
+    If `EqualsExpected` compares an object, each of its values becomes a field if possible.
     """
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:
@@ -144,7 +144,7 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
 def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
     """Declare a field for each string, number or boolean in an expected object.
 
-    Empty strings, and values whose keys are not valid names, are left out.
+    Empty strings, and values whose keys are not valid names, are skipped.
     """
     return {
         str(key): {
@@ -159,9 +159,9 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Convert an evaluator to a promptfoo assertion, or return None if there is none.
+    """Convert an evaluator to a promptfoo assertion, or return None if there is no equivalent.
 
-    `expected` is the expected output of the case.
+    `expected` is the case's expected output.
     """
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}

@@ -1,4 +1,4 @@
-"""Find questions and answers in values such as `inputs` and `outputs`, and read files of JSON objects."""
+"""Finds questions and answers in values such as `inputs` and `outputs`, and reads files of JSON objects."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LONGEST_METADATA: Final = 1000
 
 
 def asked(value: Any) -> Any:
-    """Find the question in an input, as a string or messages. Returns the input if it is not an object.
+    """Return the question in an input, as a string or messages. An input that is not an object is returned unchanged.
 
-    Other values of the object come before the question, as `name: value`. If no key is a usual name for a question, all
-    values are written like this.
+    The object's other values precede the question as `name: value`. If no key has a usual name for a question, all
+    values are written in this way.
     """
     if not isinstance(value, Mapping):
         return value
@@ -44,10 +44,10 @@ def asked(value: Any) -> Any:
 
 
 def answered(value: Any) -> tuple[Any, list[str]]:
-    """Find the answer in an output. Also returns the names of the values that are left out.
+    """Return the answer in an output, and the names of the values that are left out.
 
     If there are only `messages`, the answer is the content of the last one. An object without an answer becomes JSON,
-    and an empty object None. Any other value is returned unchanged.
+    and an empty object becomes None. Any other value is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
@@ -62,34 +62,33 @@ def answered(value: Any) -> tuple[Any, list[str]]:
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return the key for the first of the `names` that an object has, ignoring case, or None."""
+    """Return an object's key for the first of `names` that it contains, ignoring case, or None."""
     folded = {str(key).casefold(): key for key in reversed(list(value))}
     return next((folded[name] for name in names if name in folded), None)
 
 
 def _text(value: Any) -> str:
-    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def as_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `{"metadata": values}` with the values that are not empty, or an empty dict."""
+    """Return `{"metadata": values}` without empty values, or an empty dict."""
     metadata = {key: value for key, value in values.items() if value not in (None, "", [], {})}
     return {"metadata": metadata} if metadata else {}
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return a mapping unchanged, and an empty one for any other value."""
+    """Return a mapping unchanged, or an empty mapping for any other value."""
     return value if isinstance(value, Mapping) else {}
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """Return a list unchanged, and an empty one for any other value."""
+    """Return a list unchanged, or an empty sequence for any other value."""
     return value if isinstance(value, list) else ()
 
 
 def is_short(value: Any) -> bool:
-    """Check if a value is suitable as metadata: not empty, and at most 1,000 characters as JSON."""
+    """Return whether a value is suitable as metadata: not empty, and at most 1,000 characters as JSON."""
     try:
         return value not in (None, "", [], {}) and len(json.dumps(value, allow_nan=False)) <= _LONGEST_METADATA
     except (TypeError, ValueError, RecursionError):
@@ -97,7 +96,7 @@ def is_short(value: Any) -> bool:
 
 
 def parse_text(value: Any) -> Any:
-    """Parse a string that contains JSON. Returns other values unchanged."""
+    """Parse a string that contains JSON. Other values are returned unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -107,7 +106,7 @@ def parse_text(value: Any) -> Any:
 
 
 def as_messages(value: Any) -> Any:
-    """Parse a string that contains messages as JSON. Returns other values unchanged."""
+    """Parse a string that contains messages as JSON. Other values are returned unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith("["):
         return value
     messages = parse_text(value)
@@ -115,15 +114,15 @@ def as_messages(value: Any) -> Any:
 
 
 def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Make an entry for `SourceRow.recordings`. An empty model or label is left out."""
+    """Make an entry for `SourceRow.recordings`. An empty model or label is omitted."""
     return {"response": response, **({"model": model} if model else {}), **({"label": label} if label else {})}
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the items for detecting the format of a file.
+    """Return the items that are used to detect the format of a file.
 
-    These are the items of the list under the first of `keys` that has one, those of a top-level list, or the values in
-    the first lines of JSON lines. Any other file has none.
+    These are the items of the list under the first of `keys` that has one, the items of a top-level list, or the values
+    in the first lines of JSON lines. Any other file has none.
     """
     document = head.document
     for key in keys:
@@ -135,9 +134,9 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Read the objects in a file, found as in `objects`, each as a row. A single object is one row.
+    """Yield each object in a file, found as in `objects`, as a row. A single object is one row.
 
-    For an item that is not an object, the row has a problem. Raises `BenchmarkFileError` if the file cannot be read.
+    If an item is not an object, its row has a problem. Raises `BenchmarkFileError` if the file cannot be read.
     """
     head = FileHead(path)
     document = head.document

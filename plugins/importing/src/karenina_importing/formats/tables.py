@@ -27,7 +27,7 @@ _RAW_ANSWER: Final = "raw_answer"
 
 
 def is_page(value: Any) -> bool:
-    """Check if a JSON value is a page of rows from the dataset server."""
+    """Return whether a JSON value is a page of rows from the dataset server."""
     return isinstance(value, Mapping) and all(isinstance(value.get(key), list) for key in ("features", "rows"))
 
 
@@ -45,14 +45,14 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
 
 
 def _classes(features: list[Any]) -> dict[str, list[Any]]:
-    """Return the class names of each column with class numbers."""
+    """Return the class names for each column that contains class numbers."""
     return find_classes(
         {str(feature.get("name")): feature.get("type") for feature in features if isinstance(feature, Mapping)}
     )
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect rows: `YES` for a page of the dataset server, and `MAYBE` for any other table."""
+    """Detect rows. The result is `YES` for a page of the dataset server, and `MAYBE` for any other table."""
     if is_page(head.document):
         return Fit.YES
     if head.start.startswith(_PARQUET) or head.path.suffix.lower() in TABLES:
@@ -79,14 +79,14 @@ def _read_yaml(path: Path) -> Any:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a file, with all reading options detected."""
+    """Yield the rows of a file. All reading options are detected."""
     yield from _rows_at(path, None, None, None)
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file: those at the path `rows` in JSON, or those in a sheet of a workbook.
+    """Yield the rows of a file: the rows at the path `rows` in JSON, or the rows in a sheet of a workbook.
 
-    All arguments but `path` are detected if they are None. Empty rows in tables are skipped, and rows that are too
+    All arguments except `path` are detected if they are None. Empty rows in tables are skipped, and rows that are too
     short have a problem. Raises `BenchmarkFileError` if the file cannot be read or has no header.
     """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
@@ -132,10 +132,10 @@ def _suffix_of(head: FileHead) -> str:
 
 
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Complete a mapping with the columns of a table. Also returns notes for the user.
+    """Complete a mapping with the columns of a table, and return it with notes for the user.
 
-    Names mapped to an empty path stay unmapped. If no column is the question, the mapping is unchanged. Raises
-    `ConfigError` if the right options of multiple-choice questions cannot be found.
+    Names mapped to an empty path stay unmapped. If no column contains the question, the mapping is returned unchanged.
+    Raises `ConfigError` if the correct options of multiple-choice questions cannot be found.
     """
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))
@@ -169,7 +169,7 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses, or those parts of its objects that no path uses."""
+    """Return a column that no path uses, or the parts of its objects that no path uses."""
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]
@@ -179,9 +179,10 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Find the paths for names in the columns of a table.
+    """Return the paths for names in the columns of a table.
 
-    If all right answers in `values` are objects with the same part for answers, such as aliases, the path leads to it.
+    If all correct answers in `values` are objects that have the same key for answers, such as aliases, the path
+    includes this key.
     """
     roles = table.roles
     question = roles.columns[QUESTION]

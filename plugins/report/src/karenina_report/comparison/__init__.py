@@ -1,1 +1,1 @@
-"""Comparisons of runs: pairing, paired values, changes, and the text."""
+"""Comparisons of runs: pairing, paired values, changes and printed text."""

@@ -1,4 +1,4 @@
-"""What changed between two runs in a question's verdict, and in the answer, extraction or ground truth."""
+"""Find the questions whose verdict, answer, extraction or ground truth differs between two runs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
     """Return the questions whose verdicts, partial credit or traits differ.
 
-    Flips come first, then questions that are undecided more often in one run, each starting with the largest change.
-    `paired` contains the questions of each metric, including those that only one run judged. `rules` contains the field
-    rules of each template.
+    Flips come first, then questions that are undecided more often in one run. Within each kind, the largest change
+    comes first. `paired` maps each metric to its questions, including those that only one run judged. `rules` maps each
+    template id to its field rules.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():
@@ -39,7 +39,7 @@ def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]
 
 
 def _size(change: Change) -> float:
-    """Return the difference between the pass rates of the runs, or 0 if one has no verdict."""
+    """Return the absolute difference between the pass rates, or 0 if one run has no verdict."""
     a, b = change.metrics.get(RATE, (0.0, 0.0))
     return abs(a - b) if a is not None and b is not None else 0.0
 
@@ -51,9 +51,10 @@ def _change(
     metrics: Mapping[str, tuple[float | None, float | None]],
     rules: Rules,
 ) -> Change:
-    """Return the change in one question, for which one run may have no results.
+    """Describe the change in one question. One of the runs may have no results for it.
 
-    `metrics` contains the means of the metrics that differ. If both runs have a pass rate there, the question flipped.
+    `metrics` maps each metric that differs to its mean in both runs. If it has a pass rate for both, the question
+    flipped.
     """
     a, b = metrics.get(RATE, (None, None))
     fields = dict(_fields(ours, theirs))
@@ -72,7 +73,7 @@ def _change(
 
 
 def _truth(result: VerificationResult) -> Hashable:
-    """Return the ground truths and the reference answer in a form that can be compared."""
+    """Return the ground truths and the reference answer in a comparable form."""
     return _text([result.template.parsed_gt_response, result.metadata.raw_answer])
 
 
@@ -86,18 +87,21 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 
 def _text(value: object) -> str:
-    """Return a value as JSON, with keys sorted and `str` for values that JSON does not support."""
+    """Serialize a value as JSON with sorted keys, using `str` for values that JSON does not support."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
-    """Return the share of results with each value. Counts would depend on the number of replicates."""
+    """Return the share of results with each value.
+
+    Shares are comparable between runs with different numbers of replicates.
+    """
     counts = Counter(fact(result) for result in results)
     return {value: count / len(results) for value, count in counts.items()}
 
 
 def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float | None, float | None]]]:
-    """Yield the fields whose pass rates differ, with both rates (None if nothing was checked)."""
+    """Yield each field whose pass rates differ, with both rates. A rate is None if nothing was checked."""
     sides = [_passed(ours), _passed(theirs)]
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         a, b = (fmean(side[name]) if name in side else None for side in sides)
@@ -106,7 +110,7 @@ def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float |
 
 
 def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
-    """Return the results of each field and regex check by name, leaving out those without a result."""
+    """Return the outcomes of each field and regex check by name, skipping checks without an outcome."""
     by_name: dict[str, list[bool]] = {}
     for result in results:
         for checks in (result.template.field_results, result.template.regex_validation_results):
@@ -117,7 +121,7 @@ def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
 
 
 def _values(ours: Results, theirs: Results, differing: Container[str], rules: Rules) -> Iterator[FieldValues]:
-    """Yield the fields whose extracted values differ, and those named in `differing`."""
+    """Yield the fields whose extracted values differ, and the fields named in `differing`."""
     sides = [_extracted(ours), _extracted(theirs)]
     truths: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
@@ -133,7 +137,7 @@ def _values(ours: Results, theirs: Results, differing: Container[str], rules: Ru
 
 
 def _extracted(results: Results) -> dict[str, Counter[str]]:
-    """Return how often each value was extracted for each field, as strings. A field may have none."""
+    """Count the extracted values of each field, as strings. A field without values has an empty counter."""
     counts: dict[str, Counter[str]] = {}
     for result in results:
         for name, text, _, _ in field_rows(result):
@@ -144,12 +148,12 @@ def _extracted(results: Results) -> dict[str, Counter[str]]:
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:
-    """Return the share of each value. Empty if there are no counts."""
+    """Return each value's share of the total."""
     return {value: count / counts.total() for value, count in counts.items()}
 
 
 def _side(results: Results) -> Side:
-    """Return one run's side of a change. Answer and reason are those of the first result, if there is one."""
+    """Summarize one run's results for a question. The answer and the reason are from the first result."""
     verdicts = [value for result in results if (value := verdict(result)) is not None]
     first = results[0] if results else None
     return Side(

@@ -16,11 +16,11 @@ from karenina_report.statistics.statistics_result import ReportModel
 from karenina_terminal.notebook_html import SectionsView
 
 Direction = Literal["better", "worse"]
-"""The direction of a flip: whether the second run of a pair is better or worse."""
+"""The direction of a flip: whether the verdict is worse or better in the second run of a pair."""
 
 
 class ComparedRun(ReportModel):
-    """A run in a comparison. `label` is its letter (A, B, ...), and `model` the id of its answering model."""
+    """A run in a comparison. `label` is its letter (A, B, ...) and `model` the id of its answering model."""
 
     label: str
     name: str
@@ -48,7 +48,7 @@ class PlainInterval(ReportModel):
 
 
 class Flipped(ReportModel):
-    """The number of questions whose value differs: in total, and by which run has the higher one."""
+    """The number of questions whose value differs, in total and by the run with the higher value."""
 
     questions: int
     higher_in_a: int
@@ -58,7 +58,7 @@ class Flipped(ReportModel):
 class Bounds(ReportModel):
     """The bounds of the difference if unjudged results were wrong in one run and correct in the other.
 
-    `sign_holds` is true if both bounds have the same sign.
+    `sign_holds` is true if both bounds have the same sign as the difference.
     """
 
     unjudged_a: int
@@ -71,11 +71,11 @@ class Bounds(ReportModel):
 class Power(ReportModel):
     """The power of a comparison.
 
-    `detectable` is the difference that is found with 80% power. If it is above the share of questions that flip,
-    `six_flips` is true: at least six flips in one direction are needed. `questions` says how many questions are needed
-    to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would reduce,
-    and `at_best` the smallest difference that could be found with any number of replicates. Both are None with one
-    replicate.
+    `detectable` is the difference that is found with 80% power. `six_flips` is true if it exceeds the share of
+    questions that flip; at least six flips in one direction are then needed. `questions` maps differences of 1, 3 and 5
+    points to the number of questions needed to find them. `within` is the share of the variance that more replicates
+    would reduce, and `at_best` is the smallest difference that could be found with any number of replicates. Both are
+    None with one replicate.
     """
 
     detectable: float
@@ -88,10 +88,10 @@ class Power(ReportModel):
 class Difference(ReportModel):
     """The difference A minus B in one metric, over the questions with a value in both runs.
 
-    `units` is the number of statistical units: clusters of correlated questions, by default those with the same text.
-    `p` is the p value of the sign-flip test, which is exact (`p_exact`) if all sign patterns were counted, and
-    `p_adjusted` is adjusted for all pairs of runs (Holm). Metrics are between 0 and 1, so the interval is clipped to
-    [-1, 1].
+    `units` is the number of statistical units, that is, clusters of correlated questions. By default, questions with
+    the same text are a cluster. `p` is the p value of the sign-flip test. `p_exact` is true if the test counted all
+    sign patterns. `p_adjusted` is the p value adjusted for all pairs of runs (Holm). Metrics are between 0 and 1, so
+    the interval is clipped to [-1, 1].
     """
 
     metric: str
@@ -114,14 +114,14 @@ class Difference(ReportModel):
     power: Power | None
 
     def limits(self, *, turned: bool = False) -> tuple[float, float] | None:
-        """Return the bounds of A minus B, or of B minus A if `turned`. None if there is no interval."""
+        """Return the bounds of A minus B, or of B minus A if `turned`. Returns None if there is no interval."""
         if self.low is None or self.high is None:
             return None
         return (-self.high, -self.low) if turned else (self.low, self.high)
 
 
 class Group(ReportModel):
-    """The pass rates of the questions with the same value in a column, not corrected for the number of groups."""
+    """The pass rates of the questions that share a value in a column. They are not corrected for multiple groups."""
 
     value: str
     questions: int
@@ -133,7 +133,7 @@ class Group(ReportModel):
 
 
 class Side(ReportModel):
-    """One question in one run: its mean verdict, the count of each outcome, and the first answer with its reason."""
+    """One run's results for a question: mean verdict, count of each outcome, first answer and its reason."""
 
     correct: float | None
     outcomes: Mapping[str, int]
@@ -142,10 +142,10 @@ class Side(ReportModel):
 
 
 class FieldValues(ReportModel):
-    """The values extracted for a field in A and B, with the ground truth and rule.
+    """The values extracted for a field in A and B, with the ground truth and the rule.
 
-    `a` and `b` contain the number of results for each value, as a string. There are several `truths` if the ground
-    truth changed. `rule` is in words, or None if the benchmark is not known.
+    `a` and `b` map each value, as a string, to its number of results. `truths` has several values if the ground truth
+    changed. `rule` describes the rule in words, and is None if the benchmark is not known.
     """
 
     name: str
@@ -159,8 +159,8 @@ class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
     `changed` names the parts that differ: "answer", "extraction", "known values", "truth" or "verdict". `metrics` and
-    `fields` contain the differing means in A and B; a mean is None if nothing was judged. `values` lists the fields
-    whose results or values differ.
+    `fields` map names to the means in A and B where they differ. A mean is None if nothing was judged. `values` lists
+    the fields whose results or values differ.
     """
 
     question_id: str
@@ -185,7 +185,7 @@ class Change(ReportModel):
 
     @property
     def undecided(self) -> int:
-        """-1 if the question is undecided more often in A, 1 if more often in B, and 0 otherwise."""
+        """-1 if the question is undecided more often in A, 1 if more often in B, otherwise 0."""
         shares = [
             side.outcomes.get(Outcome.UNDECIDED, 0) / (sum(side.outcomes.values()) or 1) for side in (self.a, self.b)
         ]
@@ -195,12 +195,12 @@ class Change(ReportModel):
 class Pair(ReportModel):
     """A comparison of two runs. The first of the `differences` is the pass rate, if there are verdicts.
 
-    `lowest` and `highest` are the pass rate difference with undecided results decided in favor of B and of A; results
-    with the same values get the same verdict in both runs. Both are None if nothing is undecided. `changed` contains
-    the questions left out and what changed: "template", "truth" or "question" (its text). With `any_template`, they are
-    compared instead, and a note names them. `unpaired` questions have a verdict in at most one run. `unit` is the kind
-    of statistical unit. `more_undecided` counts questions that are undecided more often in A, and in B. `rescored`
-    contains the labels of runs written by `karenina rescore`.
+    `lowest` and `highest` are the pass rate difference with undecided results decided in favor of B and of A. Results
+    with the same values get the same verdict in both runs. Both are None if nothing is undecided. `changed` maps the
+    questions that are not compared to the parts that changed: "template", "truth" or "question" (its text). With
+    `any_template`, these questions are compared and named in a note. `unpaired` questions have a verdict in at most one
+    run. `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided more often in
+    A and in B. `rescored` contains the labels of the runs that `karenina rescore` wrote.
     """
 
     a: str
@@ -228,12 +228,15 @@ class Pair(ReportModel):
         return [change for change in self.changes if change.flipped]
 
     def difference(self, metric: str = "pass rate") -> Difference | None:
-        """Return the difference in a metric, or None if it was not compared."""
+        """Return the difference in the given metric, or None if it was not compared."""
         return next((difference for difference in self.differences if difference.metric == metric), None)
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs, compared in pairs. `baseline` is the label of the run to compare the others with."""
+    """Several runs, compared in pairs.
+
+    `baseline` is the label of the run that all others are compared with, or None.
+    """
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
@@ -242,10 +245,11 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return which run each run must not be worse than, by label: the baseline, or the first run.
+        """Return, for each run's label, the label of the run that it must not be worse than.
 
-        If the first file has several answering models, or another file shares one, each run is compared with the first
-        file's run of the same model. The value is None if there is no such run.
+        This is usually the baseline or the first run. If the first file has several answering models, or another file
+        has one of its models, runs are compared with the first file's run of the same model. The value is None if there
+        is no such run.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]
@@ -258,10 +262,11 @@ class Comparison(SectionsView, ReportModel):
         return {run.label: of_model.get(run.model) if run.source in by_model else base for run in after}
 
     def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
-        """Return the comparison with only some of its `changes`.
+        """Return a copy of the comparison with only the selected `changes`.
 
-        `direction` keeps flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps questions
-        with at least one of them. Raises `ConfigError` for a keyword that no changed question has.
+        `direction` selects flips to a `worse` or `better` verdict in the second run of a pair. `keywords` selects
+        questions with at least one of the given keywords. Raises `ConfigError` for a keyword that no changed question
+        has.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
@@ -286,10 +291,10 @@ class Comparison(SectionsView, ReportModel):
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
         """Return the conditions and intervals of the pass rate difference `other` minus `label`.
 
-        The condition is for messages, and is empty for the interval over all results. More intervals are for each
-        judge, if there are several, and for undecided results counted as wrong in `other` and correct in `label`. An
-        interval is None with fewer than two units. The list is empty if the runs are not compared or no question has a
-        verdict in both.
+        The first interval is over all results, and its condition is empty. If there are several judges, each has an
+        interval. Another one counts undecided results as wrong in `other` and as correct in `label`. Conditions are
+        phrases for messages. An interval is None if there are fewer than two units. The list is empty if the runs are
+        not compared or no question has a verdict in both.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_engine.results.aggregate import GroupSummary
 
 _FEW: Final = 20
-"""The number of units below which an interval is called rough."""
+"""Intervals over fewer units than this are called rough."""
 _MOST_NAMES: Final = 5
 _MOST_OF_A_QUESTION: Final = 300
 _MOST_OF_A_VALUE: Final = 120
@@ -32,7 +32,7 @@ _MOST_OF_A_VALUE: Final = 120
 
 @sections_of.register(Comparison)
 def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterator[Section]:
-    """Yield the sections for `karenina compare` and notebooks, with up to `most_changes` changes of each kind."""
+    """Yield the printed sections of a comparison, with up to `most_changes` changes of each kind."""
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
     missing = [
         ("Cost", in_one_line(f"of {run.label}: {run.missing_cost}")) for run in comparison.runs if run.missing_cost
@@ -48,13 +48,13 @@ def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterat
 
 
 def _run_name(run: ComparedRun) -> str:
-    """Return the name, answering model, judges and file of a run in one line, without repetition."""
+    """Return a run's name, answering model, judges and file in one line, without repetition."""
     parts = [run.name, run.answering_model, f"judged by {', '.join(run.judges)}"]
     return in_one_line(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
 
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
-    """Return the rows of the run table. Rows for undecided items are only there if needed."""
+    """Return the rows of the table of runs. Undecided items have rows only if there are any."""
     undecided = any(run.summary.undecided for run in runs)
     return [
         ["", *(run.label for run in runs)],
@@ -71,9 +71,9 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
 
 
 def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
-    """Yield the pass rates of the runs, by judge if there are several.
+    """Yield a row of pass rates, or one per judge if there are several judges.
 
-    With `undecided`, each is followed by the rates if undecided results were wrong.
+    With `undecided`, a second row shows the pass rates with undecided results counted as wrong.
     """
     several = any(len(run.summary.groups) > 1 for run in runs)
     judges = dict.fromkeys(group.judge for run in runs for group in run.summary.groups) if several else [None]
@@ -94,7 +94,7 @@ def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list
 def _cost(run: ComparedRun) -> str:
     """Return the cost as text, or `unknown`.
 
-    `>=` marks a lower bound, and `(all models)` a cost that several models share.
+    `>=` marks a lower bound. `(all models)` marks a cost that several models share.
     """
     if run.cost_usd is None:
         return "unknown"
@@ -128,7 +128,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most
 
 
 def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iterator[tuple[str, str]]:
-    """Yield the facts about a pair as name and text. `rates` is the same as for `_pair_sections`."""
+    """Yield the facts about a pair as names and texts. `rates` contains the pass rates of each run by judge."""
     yield from _left_out_facts(pair)
     main = pair.difference()
     if main is None:
@@ -155,9 +155,9 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield the questions left out of a pair, and other notes.
+    """Yield facts about the questions that were not compared, followed by the pair's notes.
 
-    These come first, because the rates make no sense without them.
+    They are printed first because the rates cannot be understood without them.
     """
     for what, ids in (
         (f"Only in {pair.a}", pair.only_a),
@@ -173,9 +173,9 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _difference_text(difference: Difference) -> str:
-    """Return the difference with its interval, which is called rough with fewer than 20 units.
+    """Return the difference with its interval, which is called rough if there are fewer than 20 units.
 
-    With one unit, there is no interval, and the text says so.
+    With a single unit, the text says that there is no interval.
     """
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
@@ -185,20 +185,19 @@ def _difference_text(difference: Difference) -> str:
 
 
 def p_text(one: Difference) -> str:
-    """Return the p value as text. If there are several pairs, the adjusted one is included."""
+    """Return the p value as text, followed by the adjusted one if there are several pairs."""
     how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
     adjusted = f"; {_p_equals(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
     return f"{_p_equals(one.p)} ({how}; mid-{_p_equals(one.mid_p)}){adjusted}"
 
 
 def _p_equals(p: float) -> str:
-    """Return `p = 0.012`, or `p < 0.0001`."""
     text = p_value(p)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def _size(difference: Difference, unit: str) -> str:
-    """Return the number of questions, of units if that differs, and of results per question if above 1."""
+    """Return the number of questions, with the number of units and of results per question where they differ."""
     alike = (
         ""
         if difference.units == difference.questions
@@ -209,12 +208,11 @@ def _size(difference: Difference, unit: str) -> str:
 
 
 def _questions(count: int) -> str:
-    """Return a number of questions as text, such as `1 question` or `1,000 questions`."""
     return quantity(count, "question")
 
 
 def _flips_text(difference: Difference, pair: Pair) -> str:
-    """Say how many questions flipped, and in how many of them each run is better."""
+    """Return the number of questions that flipped, in total and in each direction."""
     flipped = difference.flipped
     return (
         f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
@@ -222,7 +220,7 @@ def _flips_text(difference: Difference, pair: Pair) -> str:
 
 
 def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
-    """Say which run is undecided more often, and what the pass rates would be if that were wrong."""
+    """Compare how often each run is undecided, and give pass rates with undecided results counted as wrong."""
     lower = ", ".join(
         f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
         + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")
@@ -237,7 +235,7 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
 
 
 def _bounds_text(difference: Difference, pair: Pair) -> str:
-    """Return the bounds due to results without a verdict. The difference must have `bounds`."""
+    """Describe the bounds for results without a verdict. `difference.bounds` must be set."""
     bounds = difference.bounds
     assert bounds is not None
     depends = "does not depend" if bounds.sign_holds else "depends"
@@ -249,9 +247,9 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
 
 
 def _power_text(difference: Difference) -> str:
-    """Say which difference can be found, and how many questions are needed for others.
+    """Describe the smallest difference that can be found and the number of questions that others need.
 
-    The difference must have `power`.
+    `difference.power` must be set.
     """
     power = difference.power
     assert power is not None
@@ -267,12 +265,12 @@ def _power_text(difference: Difference) -> str:
 
 
 def _group_interval(group: Group) -> str:
-    """Return the interval for a group, or `-` if there is none. With fewer than 20 questions, it is called rough."""
+    """Return the group's interval, or `-` if it has none. With fewer than 20 questions, it is called rough."""
     return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
 
 
 def _changed_text(pair: Pair) -> str:
-    """Say which questions were left out because they changed, and how to compare them anyway."""
+    """Name the questions that were skipped because they changed, and explain how to compare them anyway."""
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
@@ -282,17 +280,16 @@ def _changed_text(pair: Pair) -> str:
 
 
 def _names(ids: Sequence[str]) -> str:
-    """Return the number of questions and the first 5 ids."""
     return f"{_questions(len(ids))}: {_ids(ids)}"
 
 
 def _ids(ids: Sequence[str]) -> str:
-    """Return the first 5 ids in one line, followed by `...` if there are more."""
+    """Return the first 5 ids, followed by `...` if there are more."""
     return ", ".join(in_one_line(id) for id in ids[:_MOST_NAMES]) + (", ..." if len(ids) > _MOST_NAMES else "")
 
 
 def _metric_row(difference: Difference) -> list[str]:
-    """Return the row for a metric. With several pairs, the p value is the adjusted one."""
+    """Return the table row for a metric. If there are several pairs, it shows the adjusted p value."""
     p = p_value(difference.p if difference.p_adjusted is None else difference.p_adjusted)
     return [
         in_one_line(difference.metric),
@@ -305,7 +302,10 @@ def _metric_row(difference: Difference) -> list[str]:
 
 
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
-    """Yield a section for each kind of change, with up to `most` questions. If it is 0, there are none."""
+    """Yield a section for each kind of change, with up to `most` questions each.
+
+    If `most` is 0, there are no sections.
+    """
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
         ("To and from undecided", [changed for changed in pair.changes if changed.undecided and not changed.flipped]),
@@ -319,7 +319,7 @@ def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
 
 
 def _change_rows(change: Change) -> list[tuple[str, str]]:
-    """Return the lines about a changed question: its text, outcomes, extracted values, and other differences."""
+    """Return the rows for a changed question: its text, outcomes, extracted values and other differences."""
     rows = [("", shorten(change.question, _MOST_OF_A_QUESTION))]
     rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
     rows += [("", _values_text(value)) for value in change.values]
@@ -333,7 +333,7 @@ def _change_rows(change: Change) -> list[tuple[str, str]]:
 
 
 def _values_text(values: FieldValues) -> str:
-    """Return the values of both runs with ground truth and rule, as in `40 -> 6, truth 40, rule ExactMatch`."""
+    """Return both runs' values with the ground truth and the rule, as in `40 -> 6, truth 40, rule ExactMatch`."""
     sides = (
         f"{_extracted_text(values.a)} -> {_extracted_text(values.b)}"
         if values.a != values.b
@@ -348,9 +348,9 @@ def _values_text(values: FieldValues) -> str:
 
 
 def _extracted_text(counts: Mapping[str, int]) -> str:
-    """Return the first 5 extracted values, each with its number of results if there are several.
+    """Return up to 5 extracted values, or `not extracted` if there are none.
 
-    Returns `not extracted` if there are none.
+    If there are several values, each is followed by its number of results.
     """
     several = len(counts) > 1
     shown = [
@@ -361,15 +361,11 @@ def _extracted_text(counts: Mapping[str, int]) -> str:
 
 
 def _share(value: float | None) -> str:
-    """Return a mean with three significant digits, or `not judged` for None."""
     return "not judged" if value is None else f"{value:.3g}"
 
 
 def _outcomes(counts: object) -> str:
-    """Return outcomes as text, such as `2 correct + 1 wrong`. A single result is not counted.
-
-    Returns `no result` if there are none.
-    """
+    """Return the outcomes as text, such as `wrong` or `2 correct + 1 wrong`, or `no result` if there are none."""
     assert isinstance(counts, dict)
     if not counts:
         return "no result"
@@ -379,7 +375,7 @@ def _outcomes(counts: object) -> str:
 
 
 def _several_pairs_text(comparison: Comparison) -> str:
-    """Explain how p values are adjusted for the number of pairs."""
+    """Explain how the p values are adjusted for several pairs."""
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "
@@ -388,15 +384,15 @@ def _several_pairs_text(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """Return a difference between shares in percentage points, with a sign."""
+    """Format a difference between shares as signed percentage points."""
     return f"{100 * share:+.2f}"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval of shares in percentage points, or `-` if there is none."""
+    """Format an interval of shares in percentage points, or return `-` if a bound is None."""
     return "-" if low is None or high is None else f"[{points(low)}, {points(high)}]"
 
 
 def p_value(p: float) -> str:
-    """Return a p value with three decimals, four below 0.01, and `< 0.0001` below that."""
+    """Format a p value with three decimals, with four if it is below 0.01, or as `< 0.0001`."""
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"

@@ -1,4 +1,4 @@
-"""The values of one metric in two runs, paired by question, and the estimate of their difference."""
+"""One metric's values in two runs, paired by question, and the estimate of their difference."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 _POINTS = (1, 3, 5)
 Place = tuple[Hashable, ...]
-"""The key that pairs two observations of a question: replicate and judge."""
+"""The replicate and judge of an observation. Observations of a question are paired by this key."""
 
 
 @dataclass(slots=True)
 class MetricValues:
-    """The values of a metric for one question in one run, by replicate and judge, and how many are missing.
+    """The values of a metric for one question in one run.
 
-    If both runs have the same stored answers, `unpaired` contains the values of replicates judged only here.
+    `values` maps replicate and judge to values, and `missing` counts the results without a value. If both runs have the
+    same stored answers, `unpaired` contains the values of replicates that only this run judged.
     """
 
     values: dict[Place, list[Fraction]] = field(default_factory=dict)
@@ -41,23 +42,23 @@ class MetricValues:
 
     @property
     def count(self) -> int:
-        """The number of values, not including those in `unpaired`."""
+        """The number of values, excluding `unpaired`."""
         return sum(map(len, self.values.values()))
 
     @property
     def mean(self) -> Fraction | None:
-        """The mean of the values, without those in `unpaired`, or None if there are none."""
+        """The mean of the values, excluding `unpaired`, or None if there are none."""
         count = self.count
         return self._sum / count if count > 1 else self._sum if count else None
 
     def mean_if(self, missing: int) -> Fraction:
-        """The mean of all values, paired or not, with `missing` (0 or 1) in place of each missing one."""
+        """Return the mean of all values, including `unpaired`, with `missing` (0 or 1) for each missing value."""
         total = self._sum + sum(self.unpaired, Fraction(self.missing * missing))
         return total / self.total_count
 
     @property
     def has_values(self) -> bool:
-        """Whether there are any values, paired or not."""
+        """Whether there are any values, including `unpaired`."""
         return bool(self.values or self.unpaired)
 
     @property
@@ -67,7 +68,6 @@ class MetricValues:
 
     @property
     def _sum(self) -> Fraction:
-        """The sum of the values, not including those in `unpaired`."""
         values = [value for some in self.values.values() for value in some]
         return values[0] if len(values) == 1 else sum(values, Fraction(0))
 
@@ -97,10 +97,10 @@ class PairedQuestion:
 def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
-    """Return the questions that have, or should have, a value for the metric.
+    """Pair the metric's values for each question that has, or should have, a value.
 
-    Use `judges` (default: those of the pairing) and `ids` to select results. If both runs have the same stored answers,
-    values of replicates judged in only one of them are in `unpaired`.
+    Only results of the given `judges` (default: those of the pairing) and question `ids` (default: all) are used. If
+    both runs have the same stored answers, values of replicates judged in only one run are put in `unpaired`.
     """
     counted = set(pairing.judges if judges is None else judges)
     paired = []
@@ -124,7 +124,7 @@ def pair_values(
 
 
 def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, place: Place) -> None:
-    """Add the value of a result, or count it as missing if there should be one."""
+    """Add the result's value to `side`, or count it as missing if there should be one."""
     value = metric.value(result)
     if value is not None:
         side.values.setdefault(place, []).append(as_fraction(value))
@@ -133,7 +133,7 @@ def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, p
 
 
 def _set_unpaired_aside(question: PairedQuestion) -> None:
-    """Move the values of replicates that are in only one run to `unpaired`."""
+    """Move the values of replicates that only one run judged to `unpaired`."""
     both = question.a.values.keys() & question.b.values.keys()
     for side in (question.a, question.b):
         side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]
@@ -147,10 +147,10 @@ def estimate_difference(
     *,
     same_answers: bool = False,
 ) -> Difference | None:
-    """Estimate the difference in a metric. Returns None if no question has a value in both runs.
+    """Estimate the difference A minus B in a metric, or return None if no question has a value in both runs.
 
-    It is positive if the metric is higher in A. `unit_of` returns the statistical unit of a question. `same_answers`
-    means that replicates are paired, which only matters for the power.
+    `unit_of` returns a question's statistical unit. Set `same_answers` if replicates are paired; this only affects the
+    power.
     """
     both = [question for question in questions if question.is_complete]
     if not both:
@@ -191,21 +191,20 @@ def estimate_difference(
 
 
 def _mean(values: Iterable[Fraction | None]) -> float:
-    """Return the mean of the values, ignoring None. There must be at least one."""
+    """Return the mean of the values, skipping None. At least one value must be present."""
     present = [value for value in values if value is not None]
     return float(sum(present, Fraction(0)) / len(present))
 
 
 def _plain(low: float | None, high: float | None, p: float | None) -> PlainInterval | None:
-    """Return the interval of the plain t test, if it is known."""
     return None if low is None or high is None or p is None else PlainInterval(low=low, high=high, p=p)
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds if missing values were 0 in one run and 1 in the other.
+    """Return the bounds of the difference, with missing values set to 0 in one run and to 1 in the other.
 
-    Returns None if none are missing, or if no question has results in both runs. `total` is the sum of the differences,
-    for comparing signs.
+    `total` is the sum of the differences, whose sign the bounds are compared with. Returns None if no values are
+    missing, or if no question has results in both runs.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]
@@ -218,9 +217,9 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 
 
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
-    """Return the power of a comparison, if there is a standard error.
+    """Return the power of a comparison, or None without a standard error.
 
-    `flipping` is the share of questions that flipped. For `same_answers`, see `estimate_difference`.
+    `flipping` is the share of questions that flipped. Set `same_answers` if replicates are paired.
     """
     if error is None:
         return None
@@ -238,17 +237,18 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
     """Return the share of the variance of the differences that comes from replicates.
 
-    Returns None if there are no replicates or it cannot be estimated. For `same_answers`, see `estimate_difference`.
+    Set `same_answers` if replicates are paired. Returns None if there are no replicates or the share cannot be
+    estimated.
     """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference. None with one replicate.
+    """Return the variance that replicates add to a question's mean difference.
 
-    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum for
-    both runs.
+    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum of
+    both runs' variances. Returns None with one replicate.
     """
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:
@@ -260,7 +260,7 @@ def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
 
 
 def _by_replicate(side: MetricValues) -> Mapping[Hashable, float]:
-    """Return the mean over all judges for each replicate."""
+    """Return each replicate's mean over all judges."""
     values: dict[Hashable, list[float]] = {}
     for place, some in side.values.items():
         values.setdefault(place[0], []).extend(map(float, some))

@@ -1,4 +1,4 @@
-"""Pairing the questions, judges and answers of two runs, and checking whether they can be compared."""
+"""Pair the questions, judges and answers of two runs, and check that they can be compared."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ RESCORE: Final = (
 class Pairing:
     """The questions of two runs with their results.
 
-    `changed` contains the questions left out and what changed: "template", "truth" or "question" (its text). With
-    `any_template`, they are compared instead, and a note names them. `judges` are the judges to compare, and
-    `judge_name` returns the judge of a result. `same_answers` is true if both runs have the same stored answers, so
-    that replicates are paired. `same_judges` is true if they have the same judges.
+    `changed` maps the questions that are not compared to the parts that changed: "template", "truth" or "question" (its
+    text). With `any_template`, these questions are compared and named in a note. `judges` lists the judges to compare,
+    and `judge_name` returns a result's judge. `same_answers` is true if both runs have the same stored answers;
+    replicates are then paired. `same_judges` is true if both runs have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -50,10 +50,10 @@ class Pairing:
 
 
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
-    """Return the questions, judges and answers that can be compared.
+    """Pair the questions, judges and answers of two runs that can be compared.
 
-    With `any_judge`, judges and their prompts may differ. With `any_template`, so may the template, ground truth or
-    text of a question. Raises `ConfigError` if nothing can be compared.
+    With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth and
+    text may differ. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -86,10 +86,11 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
-    """Return the pairing with undecided results decided in favor of the run `in_favor_of` (0 or 1).
+    """Return a copy of the pairing with undecided results decided in favor of one run.
 
-    Results with the same values get the same verdict in both runs: correct if they are a larger share of the favored
-    run's results, and wrong otherwise. Returns None if nothing is undecided.
+    `in_favor_of` is the favored run's index (0 or 1). Results with the same values get the same verdict in both runs:
+    correct if these values are a larger share of the favored run's results, otherwise wrong. Returns None if nothing is
+    undecided.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -105,21 +106,23 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
-    """Return the share of each set of undecided values among results with a verdict or undecided."""
+    """Return the share of each set of undecided values.
+
+    Shares are of the results that have a verdict or are undecided.
+    """
     total = sum(result.outcome.has_verdict or _is_undecided(result) for result in results)
     counts = Counter(_values(result) for result in results if _is_undecided(result))
     return {values: Fraction(count, total) for values, count in counts.items()}
 
 
 def _is_undecided(result: VerificationResult) -> bool:
-    """Decide an undecided result: it is correct if its values are in `right`. Others are unchanged."""
     return result.outcome is Outcome.UNDECIDED
 
 
 def _decided(result: VerificationResult, right: Collection[str]) -> VerificationResult:
-    """Return an undecided result as correct if its values are in `right`, and otherwise as wrong.
+    """Decide an undecided result: correct if its values are in `right`, otherwise wrong.
 
-    Leave others unchanged.
+    Other results are returned unchanged.
     """
     if not _is_undecided(result):
         return result
@@ -127,10 +130,10 @@ def _decided(result: VerificationResult, right: Collection[str]) -> Verification
 
 
 def _values(result: VerificationResult) -> str:
-    """Return, as JSON, the values that determine the verdict of an undecided result.
+    """Return the values that determine the verdict of an undecided result, as JSON.
 
-    These are the extracted values, the known values, the field results and, unless all undecided fields were extracted,
-    the whole response.
+    They are the extracted values, the known values and the field results. The whole response is added unless all
+    undecided fields were extracted.
     """
     template = result.template
     undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
@@ -141,7 +144,7 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
-    """Return the results by question id in NFC."""
+    """Group the results by question id, normalized to NFC."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
         grouped[compose(result.question_id)].append(result)
@@ -149,10 +152,10 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set the `judges` of a pairing: those with the same prompts in both runs, or all with `any_judge`.
+    """Set the judges to compare: those with the same prompts in both runs, or all judges with `any_judge`.
 
-    Judges that are left out are named in its notes. Raises `ConfigError` if there are no common judges, or if the
-    instructions added to their prompts differ.
+    Other judges are named in the pairing's notes. Raises `ConfigError` if the runs have no judge in common, or if the
+    instructions added to the judges' prompts differ.
     """
     ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
@@ -193,7 +196,7 @@ def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None
 def _prompts(
     results: Iterable[VerificationResult], judge_name: Callable[[VerificationResult], str]
 ) -> dict[str, set[str]]:
-    """Return the system prompts of each judge."""
+    """Return each judge's system prompts."""
     prompts: dict[str, set[str]] = defaultdict(set)
     for result in results:
         prompts[judge_name(result)].add(result.metadata.parsing_system_prompt or "")
@@ -201,7 +204,10 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judge tasks whose added instructions differ. Empty if a run has no record of them."""
+    """Return the judge tasks whose added instructions differ.
+
+    The list is empty if one run has no record of them.
+    """
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
@@ -231,7 +237,7 @@ _RUN_SETTINGS: Final = frozenset({"answering_models", "parsing_models", "replica
 
 
 def _changing_results(names: Iterable[str]) -> list[str]:
-    """Return the settings that can change results, including those that nothing installed owns."""
+    """Return the settings that can change results. Settings without an installed owner are included."""
     from karenina_core.config import all_settings
 
     settings = list(names)
@@ -249,9 +255,9 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
-    """Return what differs in a question between the runs: "question", "template" or "truth".
+    """Return the parts of a question that differ: "question", "template" or "truth".
 
-    What a run did not record is not compared.
+    A part is only compared if both runs recorded it.
     """
     differing = []
     for name, fact in _FACTS.items():
@@ -262,14 +268,14 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
 
 
 def _frozen(value: object) -> str | None:
-    """Return a value as JSON, so that it can be put in a set. None stays None."""
+    """Serialize a value as JSON, so that it is hashable. None stays None."""
     return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether the runs have the same answers to the same questions and replicates.
+    """Return whether both runs have the same answers to the questions and replicates that they share.
 
-    They must have at least one in common.
+    Returns False if they share none.
     """
     some = False
     for ours, theirs in questions:
@@ -284,7 +290,7 @@ def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
 
 
 def _nothing_in_common(a: Run, b: Run, pairing: Pairing) -> str:
-    """Return the error message for two runs without comparable questions, with the reason."""
+    """Return the error message for two runs without comparable questions."""
     if pairing.changed:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in pairing.changed.values() for name in names))
         return (

@@ -1,4 +1,4 @@
-"""`compare`: the comparison of runs, question by question."""
+"""Compare runs question by question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from karenina_report.comparison.paired_values import PairedQuestion
 
 LEAST_OF_A_GROUP: Final = 5
-"""The number of questions that a group needs for an interval."""
+"""The number of questions that a group needs to get an interval."""
 
 
 def compare(
@@ -48,17 +48,18 @@ def compare(
 ) -> Comparison:
     """Compare runs from result files, journals, or results in memory. Differences are A minus B.
 
-    A run is the results of one answering model. A source with several models is split; use `model` to select one by its
-    id. All pairs are compared, unless there is a `baseline` (an index from 0, a label, a name, or a path). `by` is a
-    column for grouping questions. Questions with the same value in the column `cluster` (default: the question text)
-    are one statistical unit. `cuts` are scores of traits; the shares of results at or above them are compared too.
-    `scales` are the lowest and highest scores of traits. `benchmark` (or its path) adds columns from question metadata,
-    trait scales, and field rules; the default rules are those of the benchmark that the user ran. With `any_judge`,
-    judges and their prompts may differ. With `any_template`, so may the template, ground truth or text of a question.
+    A run is the results of one answering model, so a source with several models is split. Use `model` to select one
+    model by its id. All pairs are compared, unless a `baseline` is given as an index from 0, a label, a name or a path.
+    Set `by` to a column to compare groups of questions. Questions with the same value in the column `cluster` (default:
+    the question text) are one statistical unit. `cuts` maps traits to scores, and the shares of results at or above
+    them are compared too. `scales` maps traits to their lowest and highest scores. `benchmark`, or its path, adds
+    columns from question metadata, trait scales and field rules. Without it, the field rules are those of the benchmark
+    that was run. With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template,
+    ground truth and text may differ.
 
-    Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` for an
-    unknown baseline, column or trait, and for runs that cannot be compared, for example without a common judge (unless
-    `any_judge`) or template (unless `any_template`).
+    Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a
+    baseline, column or trait is unknown, or if the runs cannot be compared, for example because they have no judge or
+    template in common.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -98,11 +99,10 @@ def compare_runs(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs that have already been read, like `compare`.
+    """Compare runs that have already been read. See `compare` for the options.
 
-    `questions` contains the columns and trait scales of the benchmark, and `rules` its field rules. Raises
-    `ConfigError` for fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be
-    compared.
+    `questions` contains the benchmark's columns and trait scales, and `rules` its field rules. Raises `ConfigError` for
+    fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be compared.
     """
     if len(runs) < 2:
         raise ConfigError(
@@ -130,7 +130,7 @@ def compare_runs(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a comparison. `named` contains the traits in cuts and scales."""
+    """The options of a comparison. `named` lists the traits in the given cuts and scales."""
 
     by: str | None
     cluster: str | None
@@ -144,16 +144,16 @@ class _Options:
 
 
 def run_label(number: int) -> str:
-    """Return the letter for a run: A, B, ..., Z, A1, B1, ..."""
+    """Return the letter of a run: A, B, ..., Z, A1, B1, ..."""
     turn, letter = divmod(number, 26)
     return chr(ord("A") + letter) + (str(turn) if turn else "")
 
 
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
-    """Return the index of the baseline, if there is one.
+    """Return the index of the baseline, or None if `baseline` is None.
 
-    A string is the path, label or name of a run. Raises `ConfigError` if it does not fit exactly one run, or if there
-    is no run with this index.
+    A string is a run's path, label or name. Raises `ConfigError` if there is no such run, or if the string fits
+    several.
     """
     if baseline is None:
         return None
@@ -169,7 +169,7 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
-    """Return the models, counts, tokens, time and cost of a run."""
+    """Collect a run's models, counts, tokens, time and cost."""
     usage, cost = run.usage, run.journal_info.cost
     has_cost = cost is not None and (cost.known or cost.cost > 0)
     return ComparedRun(
@@ -239,7 +239,10 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs differ in their share of undecided results, which have no verdict."""
+    """Return a warning, as a list of one, if the runs' shares of undecided results differ.
+
+    Undecided results have no verdict. If the shares are equal, the list is empty.
+    """
     sides = [[result for pair in pairing.questions.values() for result in pair[side]] for side in (0, 1)]
     counts = [sum(result.outcome is Outcome.UNDECIDED for result in side) for side in sides]
     shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
@@ -258,7 +261,7 @@ def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
     """Return the difference for each judge.
 
-    Empty if there is only one judge, or if the runs do not have the same judges.
+    The result is empty if there is only one judge, or if the runs have different judges.
     """
     if len(pairing.judges) < 2 or not pairing.same_judges:
         return {}
@@ -273,9 +276,9 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
 
 
 def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
-    """Return the pass rates of the questions with each value of the column `by`, sorted by value.
+    """Compare the questions with each value of the column `by`, sorted by value.
 
-    Values without a verdict in both runs are left out. Raises `ConfigError` for an unknown column.
+    Values without a question that has a verdict in both runs are skipped. Raises `ConfigError` for an unknown column.
     """
     values = find_column(
         by, [result for pair in pairing.questions.values() for side in pair for result in side], questions
@@ -295,7 +298,7 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
     """Return the pass rates of a group, or None if no question has a verdict in both runs.
 
-    With fewer than `LEAST_OF_A_GROUP` questions, there is no interval.
+    A group of fewer than `LEAST_OF_A_GROUP` questions gets no interval.
     """
     difference = estimate_difference(main, questions, units.of)
     if difference is None:

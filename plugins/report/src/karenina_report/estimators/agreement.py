@@ -1,4 +1,4 @@
-"""Agreement of judges: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
+"""Agreement between judges: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
 LEAST_OF_A_CLASS: Final = 10
-"""The number of ratings of the rarer class needed for a bootstrap interval."""
+"""The number of ratings that the rarest class needs for a bootstrap interval."""
 _RESAMPLES: Final = 2000
 _AT_ONCE: Final = 100
 _SEED: Final = 20_261_122
 
 Ratings = Sequence[Hashable | None]
-"""The ratings of an item in the order of the judges, with None for those that did not rate it."""
+"""An item's ratings, one for each judge in order. A rating is None if the judge did not rate the item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """A coefficient of agreement beyond chance, with a 95% interval if there is one."""
+    """A coefficient of agreement beyond chance. The bounds of its 95% interval may be None."""
 
     value: float
     low: float | None
@@ -35,12 +35,12 @@ class Kappa:
 
 
 def raw_agreement(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Rate:
-    """Return the share of items on which two raters agree. `units` is the statistical unit of each item."""
+    """Return the share of items on which two raters agree. `units` contains each item's statistical unit."""
     return _agreed(units, pairs).rate()
 
 
 def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Clusters:
-    """Return the items of each unit, as hits if both raters agree."""
+    """Count the items of each unit, as hits if both raters agree."""
     counted = Clusters()
     for unit, (one, other) in zip(units, pairs, strict=True):
         counted.add(unit, hit=one == other)
@@ -48,19 +48,22 @@ def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]
 
 
 def weight_effect(weights: Sequence[float]) -> float:
-    """Return the effective share of the sample size under unequal weights (L. Kish, Survey Sampling, 1965)."""
+    """Return the effective sample size under unequal weights, as a share of the sample size.
+
+    Source: L. Kish, Survey Sampling, 1965.
+    """
     return sum(weights) ** 2 / (len(weights) * sum(weight * weight for weight in weights))
 
 
 def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
-    """Return Cohen's kappa for two raters, or None if one of them always gave the same rating.
+    """Return Cohen's kappa for two raters, or None if a rater always gave the same rating.
 
-    The interval uses the large-sample variance of the table at its effective size, with 1/2 added to each cell (J. L.
-    Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
-    agreement, because items of a unit are correlated. `weights` are the sampling weights of items drawn with unequal
-    probabilities.
+    `units` contains each item's statistical unit. `weights` are sampling weights, for items drawn with unequal
+    probabilities. The interval uses the large-sample variance of the table at its effective size, with 1/2 added to
+    each cell (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). Items of a unit are
+    correlated, so the effective size of the raw agreement is used.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
@@ -78,7 +81,7 @@ def cohen_kappa(
 
 
 def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
-    """Return the kappa of a table and its variance. `table` contains counts by the classes of both raters."""
+    """Return kappa and its variance. `table` maps both raters' classes to counts."""
     size = sum(table.values())
     rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
     columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}
@@ -96,9 +99,9 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Fleiss' kappa over the items that all raters rated.
 
-    Returns None if there are none, if there are fewer than two raters, or if all ratings are the same. The interval is
-    from a bootstrap over units, and missing if too few ratings have the rarest class. Source: J. L. Fleiss,
-    Psychological Bulletin 76, 1971.
+    Returns None if no item was rated by all, if there are fewer than two raters, or if all ratings are the same. The
+    interval is from a bootstrap over units. There is none if the rarest class has too few ratings. Source: J. L.
+    Fleiss, Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
     raters = len(whole[0][1]) if whole else 0
@@ -106,11 +109,11 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
         return None
 
     def agreement(counts: Counter[Hashable]) -> float:
-        """Return the share of pairs of raters that agree on an item, given its ratings per class."""
+        """Return the share of pairs of raters that agree on an item, given the item's ratings per class."""
         return sum(n * (n - 1) for n in counts.values()) / (raters * (raters - 1))
 
     def coefficient(observed: Array, totals: Array) -> Array:
-        """Return Fleiss' kappa of each sample, given its observed agreement and its ratings per class."""
+        """Return each sample's Fleiss' kappa, given its observed agreement and its ratings per class."""
         ratings = totals.sum(axis=-1)
         chance = ((totals / ratings[..., None]) ** 2).sum(axis=-1)
         coefficients: Array = (observed * raters / ratings - chance) / (1 - chance)
@@ -122,8 +125,8 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Krippendorff's alpha for nominal data over the items with two or more ratings.
 
-    Returns None if there are none, or if all ratings are the same. The interval is from a bootstrap over units, and
-    missing if too few ratings have the rarest class. Source: K. Krippendorff, Computing Krippendorff's
+    Returns None if there are no such items, or if all ratings are the same. The interval is from a bootstrap over
+    units. There is none if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's
     Alpha-Reliability, 2011.
     """
     rated = [
@@ -134,12 +137,12 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
         return None
 
     def disagreement(counts: Counter[Hashable]) -> float:
-        """Return the ordered pairs of ratings of an item that differ, divided by its other ratings."""
+        """Return an item's ordered pairs of differing ratings, divided by its number of ratings minus 1."""
         size = counts.total()
         return (size * size - sum(n * n for n in counts.values())) / (size - 1)
 
     def coefficient(observed: Array, totals: Array) -> Array:
-        """Return Krippendorff's alpha of each sample, given its observed disagreement and its ratings per class."""
+        """Return each sample's Krippendorff's alpha, given its observed disagreement and its ratings per class."""
         size = totals.sum(axis=-1)
         coefficients: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))
         return coefficients
@@ -150,7 +153,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
 def _sums(
     items: Sequence[tuple[Hashable, Ratings]], measure: Callable[[Counter[Hashable]], float]
 ) -> tuple[list[float], list[list[int]]]:
-    """Return the sum of a measure over the items of each unit, and its ratings in each class."""
+    """Sum the measure over each unit's items, and count each unit's ratings per class."""
     classes = list(dict.fromkeys(rating for _, ratings in items for rating in ratings))
     measured: dict[Hashable, float] = {}
     counted: dict[Hashable, Counter[Hashable]] = {}
@@ -164,11 +167,11 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units. None with one class.
+    """Return a coefficient with a percentile interval from a bootstrap over units.
 
-    `measured` and `counted` come from `_sums`, and `coefficient` computes the coefficients of samples from their
-    totals. There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or with fewer than two
-    units.
+    `measured` and `counted` come from `_sums`, and `coefficient` computes coefficients from their totals. There is no
+    interval if the rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
+    Returns None if there is only one class.
     """
     import numpy as np
 

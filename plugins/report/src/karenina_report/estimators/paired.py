@@ -1,8 +1,8 @@
 """The mean difference between paired questions: its interval, its power, and the sign-flip test.
 
 The p value of the sign-flip test is the probability of a difference at least as large if the signs of all units were
-random. Intervals use Student's t distribution, which is computed here too. numpy starts threads, and a process with
-threads cannot be forked, so it is imported only when needed.
+random. Intervals use Student's t distribution, which this module computes itself. numpy starts threads, and a process
+with threads cannot be forked, so it is only imported when needed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _TINY: Final = 1e-300
 
 @lru_cache(maxsize=1024)
 def t_quantile(degrees: float, level: float = 0.95) -> float:
-    """Return the t for which the range from -t to t has a probability of `level`.
+    """Return the t for which the interval from -t to t has the probability `level`.
 
-    Raises `ValueError` if `degrees` is not positive, or `level` not between 0 and 1.
+    Raises `ValueError` if `degrees` is not positive or `level` is not between 0 and 1.
     """
     if degrees <= 0 or not 0 < level < 1:
         raise ValueError(f"there is no quantile at level {level} with {degrees} degrees of freedom")
@@ -70,22 +70,21 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _away_from_zero(value: float) -> float:
-    """Return a tiny positive number if `value` is too close to 0 to divide by."""
     return value if abs(value) > _TINY else _TINY
 
 
 POWER_FACTOR: Final = 2.80
-"""The difference found with 80% power at a two-sided level of 5%, in standard errors."""
+"""The difference that is found with 80% power at a two-sided level of 5%, in standard errors."""
 LEAST_FLIPS: Final = 6
-"""The fewest flips, all in one direction, that are significant at 5% in a sign-flip test."""
+"""The smallest number of flips, all in one direction, that is significant at 5% in a sign-flip test."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference:
     """A mean of paired differences with its 95% interval and standard error.
 
-    `units` is the number of clusters, by default single questions. With fewer than two, there is no standard error and
-    no interval.
+    `units` is the number of clusters, which are single questions by default. With fewer than two units, there is no
+    standard error and no interval.
     """
 
     mean: float
@@ -106,13 +105,13 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences with its interval. `units` is the unit of each.
+    """Return the mean of the questions' differences with its interval.
 
-    The variance is the cluster-robust variance of a mean (G / (G - 1) times the sum of squared sums of residuals), with
-    t at G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
-    -1/sqrt(K), one at 0, where K is the observations of a unit (`replicates` for each of its questions). They do not
-    move the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises `ValueError`
-    if there are no differences.
+    `units` contains each question's statistical unit. The variance is the cluster-robust variance of a mean: G / (G -
+    1) times the sum of squared sums of residuals. The interval uses t with G - 1 degrees of freedom. `pseudo` adds two
+    pseudo-units of average size: half a unit at +1/sqrt(K), half at -1/sqrt(K) and one at 0, where K is the number of
+    observations of a unit (`replicates` for each of its questions). They do not move the mean, keep the width above 0,
+    and preserve the coverage if nearly all questions agree. Raises `ValueError` if there are no differences.
     """
     if not differences:
         raise ValueError("the mean needs at least one difference")
@@ -134,14 +133,14 @@ def mean_difference(
 
 
 def detectable(error: float) -> float:
-    """Return the difference that can be found with 80% power, given the standard error."""
+    """Return the difference that can be found with 80% power at the given standard error."""
     return POWER_FACTOR * error
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return the number of questions needed to find `difference` with 80% power, rounded up.
+    """Return the number of questions needed to find `difference` with 80% power.
 
-    `error` is the standard error with `questions` questions.
+    `error` is the standard error with `questions` questions. The result is rounded up.
     """
     needed = questions * (detectable(error) / difference) ** 2
     return int(needed) + (needed > int(needed))
@@ -150,8 +149,8 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
     """Return the share of the differences' variance that comes from replicates.
 
-    More replicates would reduce it. `within` is the variance that replicates add to each question's difference. Returns
-    None if it is empty, with fewer than two differences, or if they do not vary.
+    More replicates would reduce this share. `within` contains the variance that replicates add to each question's
+    difference. Returns None if `within` is empty, if there are fewer than two differences, or if they do not vary.
     """
     count = len(differences)
     if not within or count < 2:
@@ -175,14 +174,14 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
 
 
 MOST_PARTS: Final = 10_080
-"""The largest common denominator for counting scores in whole numbers."""
+"""The largest common denominator with which scores are counted in whole numbers."""
 _MOST_STEPS: Final = 2_000_000_000
-"""Beyond this number of additions, drawing is faster than counting."""
+"""The number of additions above which random draws are faster than counting."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """The result of a sign-flip test. It is exact if all sign patterns were counted, not just a sample."""
+    """The result of a sign-flip test. `exact` is true if all sign patterns were counted instead of a sample."""
 
     p: float
     mid_p: float
@@ -192,9 +191,9 @@ class SignFlip:
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """Test whether the sum of `scores`, one for each unit, differs from 0.
 
-    The test is exact, by convolution, if the scores have a common denominator of at most `MOST_PARTS` and are not too
-    many. Otherwise it makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and
-    scores of 1, 0 or -1, the exact p is that of McNemar's test.
+    The test is exact if the scores have a common denominator of at most `MOST_PARTS` and are not too many. Otherwise it
+    makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores of 1, 0 or -1,
+    the exact p value is that of McNemar's test.
     """
     scale = lcm(*{score.denominator for score in scores}) if scores else 1
     if scale <= MOST_PARTS:
@@ -205,10 +204,7 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Test all sign patterns.
-
-    The distribution of the sum is built by adding one unit at a time.
-    """
+    """Test all sign patterns, by building the distribution of the sum one unit at a time."""
     import numpy as np
 
     most = sum(map(abs, scores))
@@ -235,7 +231,7 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Test `DRAWS` random sign patterns, which are the same each time."""
+    """Test `DRAWS` random sign patterns, with a fixed seed."""
     import numpy as np
 
     scores = np.array(values)

@@ -1,7 +1,6 @@
-"""Means over questions, pass@k and pass^k, and components of variance.
+"""Means over questions, pass@k and pass^k, and variance components.
 
-Means are of values between 0 and 1. The variance of verdicts is split into parts between questions, judges and
-replicates.
+Means are of values between 0 and 1. The variance of verdicts is split into parts for questions, judges and replicates.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from karenina_engine.results.rates import effective_size, wilson
 
 
 def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, float, float]:
-    """Return the mean of values and the bounds of its 95% interval. Each value comes with its unit.
+    """Return the mean of the values and the bounds of its 95% interval.
 
-    The interval is Wilson's at the effective sample size, as for a rate. Raises `ValueError` if there are no values.
+    `values` are pairs of a statistical unit and a value. The interval is Wilson's at the effective sample size, as for
+    a rate. Raises `ValueError` if there are no values.
     """
     sums: dict[Hashable, Fraction] = {}
     sizes: dict[Hashable, int] = {}
@@ -46,8 +46,8 @@ def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, f
 def pass_at_k(right: int, judged: int, k: int) -> float:
     """Return pass@k: the probability that at least one of `k` judged replicates is right.
 
-    Source: M. Chen et al., Evaluating Large Language Models Trained on Code, 2021. Raises `ValueError` if fewer than k
-    were judged.
+    Raises `ValueError` if fewer than `k` replicates were judged. Source: M. Chen et al., Evaluating Large Language
+    Models Trained on Code, 2021.
     """
     _check(right, judged, k)
     return 1 - comb(judged - right, k) / comb(judged, k)
@@ -56,14 +56,14 @@ def pass_at_k(right: int, judged: int, k: int) -> float:
 def pass_hat_k(right: int, judged: int, k: int) -> float:
     """Return pass^k: the probability that all of `k` judged replicates are right.
 
-    Source: S. Yao et al., tau-bench, 2024. Raises `ValueError` if fewer than k were judged.
+    Raises `ValueError` if fewer than `k` replicates were judged. Source: S. Yao et al., tau-bench, 2024.
     """
     _check(right, judged, k)
     return comb(right, k) / comb(judged, k)
 
 
 def _check(right: int, judged: int, k: int) -> None:
-    """Raise `ValueError` unless `k` is from 1 to `judged` and `right` from 0 to `judged`."""
+    """Raise `ValueError` unless `k` is from 1 to `judged` and `right` is from 0 to `judged`."""
     if not 0 <= right <= judged or not 1 <= k <= judged:
         raise ValueError(f"cannot draw {k} of {judged} replicates, {right} of them right")
 
@@ -79,8 +79,8 @@ BOTH_AND_REST: Final = "question x judge, and rest"
 class VarianceComponents:
     """The components of variance, each at least 0, and the names of those that cannot be separated.
 
-    With one judge, the components due to judges are unknown. With one replicate, the question-by-judge interaction and
-    the rest are one component.
+    With one judge, the components for judges are unknown. With one replicate, the question-by-judge interaction and the
+    residual are one component.
     """
 
     components: dict[str, float]
@@ -88,17 +88,17 @@ class VarianceComponents:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each component. Empty if nothing varies."""
+        """Each component's share of the total variance. The mapping is empty if nothing varies."""
         total = sum(self.components.values())
         return {name: component / total for name, component in self.components.items()} if total else {}
 
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
-    """Estimate the components of variance by question, judge and replicate, from mean squares.
+    """Estimate the variance components by question, judge and replicate, from mean squares.
 
-    `cells` must be complete: every question has a value for each judge and replicate. All judges judge the same
-    answers, so replicates are crossed with judges in each question, and differences between answers to a question
-    belong to the rest, not to the interaction. Returns None for fewer than two questions, or for one judge and one
+    `cells` must be complete: every question needs a value for each judge and replicate. All judges judge the same
+    answers, so replicates are crossed with judges within each question. Differences between the answers to a question
+    belong to the residual, not to the interaction. Returns None for fewer than two questions, or for one judge and one
     replicate.
     """
     questions, judges, replicates = len(cells), len(cells[0]) if cells else 0, len(cells[0][0]) if cells else 0
@@ -131,12 +131,12 @@ def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceC
 
 
 def _at_least_0(components: dict[str, float]) -> dict[str, float]:
-    """Return the components with negative estimates replaced by 0."""
+    """Replace negative estimates by 0."""
     return {name: max(0.0, component) for name, component in components.items()}
 
 
 def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:
-    """Return the mean square for answers within questions, or None with one replicate."""
+    """Return the mean square for answers within questions, or None if there is only one replicate."""
     judges, replicates = len(cells[0]), len(cells[0][0])
     if replicates == 1:
         return None
@@ -161,7 +161,10 @@ def _interaction(
 
 
 def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
-    """Return the residual mean square for judges and answers within questions. Both must be several."""
+    """Return the residual mean square for judges and answers within questions.
+
+    There must be at least two judges and two replicates.
+    """
     judges, replicates = len(cells[0]), len(cells[0][0])
     total = 0.0
     for question, mean in zip(cells, of_question, strict=True):

@@ -1,1 +1,1 @@
-"""Export formats, and reading exported results back."""
+"""Export formats, and reading of exported results."""

@@ -1,4 +1,4 @@
-"""The interface of export formats."""
+"""The interface for export formats."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ ANY_BYTES: Final = (b"",)
 class ExportRequest:
     """The results to export.
 
-    `results` can be read more than once. `table` is the table that the user chose, and `tables` returns a table by
-    name, or raises `ConfigError`. `journal` is the journal of the run, if there is one. `model` is the answering model
-    to which the results are limited. `distributions` contains the versions of the run's distributions, and `run` its
-    id, if known. `rescored` is true if these results are not those in the journal. With `with_results`, table formats
-    also store whole results for `read_export`. Call `warn` with a message about anything that the format cannot store.
+    `results` can be iterated more than once. `table` is the name of the table that the user chose. `tables` returns the
+    table with a given name, and raises `ConfigError` for unknown names. `journal` is the run's journal, or None.
+    `model` is the only answering model to export, or None for all. `distributions` maps the run's distributions to
+    their versions. `run` is the run's id, if known. `rescored` is true if the results differ from those in the journal.
+    `with_results` asks table formats to store whole results too, for `read_export`. Call `warn` with a message about
+    anything that the format cannot store.
     """
 
     source: Path
@@ -46,11 +47,11 @@ class ExportRequest:
 class Exporter:
     """A format for exporting results.
 
-    `name` is the value for `--format`. `suffixes` (with the dot, in lower case) select the format by the name of the
-    output. `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. Set `is_binary` if a
-    terminal cannot show it, and `takes_table` if the user can choose a table. An existing output file is renamed if it
-    starts with one of `first_bytes`; otherwise, the export is refused. `read` reads the results in a file written with
-    `with_results`.
+    `name` is the value for `--format`. An output file with one of the `suffixes` (lower case, with the dot) selects the
+    format. `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. Set `is_binary` if a
+    terminal cannot show the data, and `takes_table` if the user can choose a table. An existing output file is renamed
+    if it starts with one of `first_bytes`; otherwise, the export is refused. `read` reads the results from a file that
+    was written with `with_results`.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Exporter:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_exporters() -> Sequence[Exporter]:
-    """Return formats for `karenina export`, selected by `--format` or by the suffix of the output.
+    """Return formats for `karenina export`, which the user selects with `--format` or by the output's suffix.
 
-    The built-in formats are provided in the same way.
+    The built-in formats use this hook too.
     """

@@ -1,4 +1,4 @@
-"""Exporting whole results as JSON and JSON lines, and answers for `--recordings`."""
+"""Export whole results as JSON or JSON lines, and answers for `--recordings`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _write_lines(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table, or a header and whole results, as one JSON object per line."""
+    """Write the chosen table as one JSON object per line. Without one, write a header and whole results."""
     if request.table is not None:
         for row in request.tables(request.table):
             file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
@@ -30,7 +30,7 @@ def _write_lines(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _write_json(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table as a JSON array, or an object with `run` and `results`."""
+    """Write the chosen table as a JSON array. Without one, write an object with `run` and `results`."""
     if request.table is not None:
         rows = [json.dumps(row, ensure_ascii=False, default=str) for row in request.tables(request.table)]
         file.write(("[" + ",\n".join(rows) + "]\n").encode())
@@ -43,7 +43,7 @@ def _write_json(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _write_recording(request: ExportRequest, file: BinaryIO) -> None:
-    """Write each answer as a JSON object on its own line. Lone surrogates become U+FFFD."""
+    """Write one JSON object per line for each answer, replacing lone surrogates by U+FFFD."""
     for answer in _answers(request):
         file.write(replace_surrogates(json.dumps(answer, ensure_ascii=False)).encode() + b"\n")
 
@@ -93,10 +93,10 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def make_schema() -> dict[str, Any]:
-    """Generate the JSON Schema of a result from the installed version."""
+    """Generate the JSON Schema of a result from the installed code."""
     return {"$schema": DIALECT, **VerificationResult.model_json_schema(mode="serialization")}
 
 
 def published_schema() -> str:
-    """Return `result.schema.json`, the schema that this distribution publishes."""
+    """Return `result.schema.json`, the schema that is published with this package."""
     return resources.files("karenina_report").joinpath("result.schema.json").read_text("utf-8")

@@ -1,7 +1,7 @@
-"""Exporting results to JUnit XML for CI, with one test case for each item.
+"""Export results as JUnit XML for CI, with one test case per item.
 
-Items that were not judged or are undecided are errors, and other items that are not correct are failures. Items with
-only trait scores have no verdict and pass.
+Items that were not judged or are undecided are errors. Other items that are not correct are failures. Items that only
+have trait scores pass, because they have no verdict.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
-    """Return results as JUnit XML, with a test suite for each answering model and judge.
+    """Return results as JUnit XML, with a test suite for each pair of answering model and judge.
 
-    Items that were not judged or are undecided are errors, and other items that are not correct are failures.
+    Items that were not judged or are undecided are errors. Other items that are not correct are failures.
     """
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
@@ -51,9 +51,9 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
-    """Add a test case for each result, as described for `junit_xml`.
+    """Add a test case for each result to `suite`.
 
-    Returns the number of tests, failures and errors, and the seconds in total.
+    Returns the number of tests, failures and errors, and the total number of seconds.
     """
     tests = failures = errors = 0
     seconds = 0.0
@@ -78,14 +78,13 @@ def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult
 
 
 def _set_counts(element: Element, tests: float, failures: float, errors: float, seconds: float) -> None:
-    """Set the attributes `tests`, `failures`, `errors` and `time` of an element."""
     for name, count in (("tests", tests), ("failures", failures), ("errors", errors)):
         element.set(name, str(int(count)))
     element.set("time", f"{seconds:.3f}")
 
 
 def describe_item(result: VerificationResult) -> str:
-    """Return the question, the answer, and the fields that did not pass, on separate lines."""
+    """Return the question, the answer and the fields that did not pass, on separate lines."""
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
@@ -99,12 +98,11 @@ def describe_item(result: VerificationResult) -> str:
 
 
 def _text(text: str) -> str:
-    """Replace characters that XML does not allow by U+FFFD."""
+    """Replace the characters that XML does not allow by U+FFFD."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the results as JUnit XML."""
     file.write(junit_xml(request.results))
 
 

@@ -1,4 +1,4 @@
-"""Exporting results to Markdown: a summary for people, such as the step summary of a CI job."""
+"""Export results as a Markdown summary for people, such as the summary of a CI job."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _ESCAPED: Final = r"\\\1"
 _MOST_ITEMS: Final = 50
 _LONGEST: Final = 200
 _LONGEST_ERROR: Final = 4000
-"""The maximum length of an error. 50 of them fit in the summary of a job on GitHub."""
+"""The maximum length of an error message. A job summary on GitHub has room for 50 of them."""
 
 
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of the summary: pass rates by model, outcomes, and items that are not correct.
 
-    `failures`, the reasons why the run fails, come first.
+    `failures` are the reasons why the run fails. They are listed first.
     """
     result_set = VerificationResultSet(results)
     yield "## Karenina"
@@ -59,14 +59,17 @@ def _rate(rate: Rate) -> str:
 
 
 def _interval(rate: Rate) -> str:
-    """Return the interval of a pass rate, if there is one. With few questions, it is called rough."""
+    """Return the pass rate's interval, or an empty string if it has none.
+
+    With few questions, the interval is called rough.
+    """
     if rate.low is None or rate.high is None:
         return ""
     return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"
 
 
 def _outcomes(summary: Summary) -> Iterator[str]:
-    """Yield a blank line, and a line with the outcomes that occur."""
+    """Yield a blank line and a line that counts the outcomes."""
     counts = ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items() if count)
     yield ""
     yield f"Outcomes: {counts or 'none'}"
@@ -75,9 +78,9 @@ def _outcomes(summary: Summary) -> Iterator[str]:
 def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
-    """Yield a table of the first 50 failed items, and how many more there are.
+    """Yield a table of the first 50 failed items, and the number of further ones.
 
-    `several` contains the columns for models, with functions that return the model's name.
+    `several` contains the names of the model columns, each with a function that returns the model's name.
     """
     if not failed:
         return
@@ -95,14 +98,13 @@ def _failed_items(
 
 
 def _text(text: str, most: int = _LONGEST) -> str:
-    """Escape `text` for a table cell in Markdown, on one line of at most `most` characters."""
+    """Escape `text` for a Markdown table cell, on one line of at most `most` characters."""
     line = " ".join(text.split())
     short = line if len(line) <= most else f"{line[:most]}..."
     return _SPECIAL.sub(_ESCAPED, short)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:
-    """Write a summary of the results in Markdown."""
     for line in summary_lines(request.results):
         file.write(line.encode() + b"\n")
 

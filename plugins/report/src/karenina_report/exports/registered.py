@@ -1,4 +1,4 @@
-"""Choosing an exporter, and opening the results in a result file, a journal or an earlier export."""
+"""Choose an exporter, and open the results in a result file, a journal or an earlier export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def built_in() -> Sequence[Exporter]:
-    """Return the exporters provided by this distribution."""
+    """Return the built-in exporters."""
     from karenina_report.exports.json_lines import JSON, JSONL, RECORDING
     from karenina_report.exports.junit import JUNIT
     from karenina_report.exports.markdown import MARKDOWN
@@ -36,9 +36,9 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter called `name`. Without a name, use the suffix of `output`.
+    """Return the exporter with the given name. Without a name, choose it by the suffix of `output`.
 
-    The default is JSON lines. Raises `ConfigError` unless exactly one fits.
+    The default is JSON lines. Raises `ConfigError` if there is no such exporter, or more than one.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -70,20 +70,20 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
 
 
 def can_read(plugins: Plugins, path: Path) -> bool:
-    """Return whether a format that can be read back has this suffix."""
+    """Return whether the file's suffix belongs to a format that can be read."""
     offered = plugins.offers(karenina_exporters)
     return bool(_with_suffix_of(path, [offer for offer in offered if offer.value.read is not None]))
 
 
 def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offer[Exporter]]:
-    """Return the formats for the longest matching suffix of the file name, such as `.csv.gz` before `.gz`."""
+    """Return the formats for the longest suffix that the file name ends with, such as `.csv.gz` before `.gz`."""
     name = path.name.lower()
     matches = [(len(suffix), offer) for offer in offered for suffix in offer.value.suffixes if name.endswith(suffix)]
     return [offer for length, offer in matches if length == max(length for length, _ in matches)]
 
 
 def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
-    """Read the results in a file written by an exporter. Raises `ConfigError` if no format can."""
+    """Read the results from an exported file. Raises `ConfigError` if no format can read it."""
     exporter = choose(plugins, None, path)
     if exporter.read is None:
         raise ConfigError(
@@ -93,7 +93,6 @@ def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
 
 
 def _suffixes(offered: Iterable[Offer[Exporter]]) -> str:
-    """Return the suffixes of all formats as a comma-separated list."""
     return ", ".join(suffix for offer in offered for suffix in offer.value.suffixes)
 
 
@@ -105,9 +104,9 @@ _LONGEST_LINE: Final = 1_000_000
 class ResultSource:
     """The results in a file, which is read again on each iteration.
 
-    `journal` is the journal of their run, if there is one, and `model` limits them to one answering model.
-    `distributions` contains the versions of the run's distributions, and `run` is its id. `rescored` is true if these
-    results are not those in the journal.
+    `journal` is the run's journal, or None. If `model` is set, only results of this answering model are yielded.
+    `distributions` maps the run's distributions to their versions, and `run` is the run's id. `rescored` is true if the
+    results differ from those in the journal.
     """
 
     path: Path
@@ -119,13 +118,13 @@ class ResultSource:
     rescored: bool = False
 
     def __iter__(self) -> Iterator[VerificationResult]:
-        """Yield the results, only those of `model` if it is set."""
+        """Yield the results, or only those of `model` if it is set."""
         return (result for result in self.open() if self.model in (None, result.metadata.answering_id))
 
     def table(self, name: str) -> Table:
-        """Return a table of the results, or `calls` from the journal.
+        """Return a table of the results, or the table `calls` of the journal.
 
-        Raises `ConfigError` for other names, or for `calls` without a journal.
+        Raises `ConfigError` for an unknown name, or for `calls` without a journal.
         """
         if name == "calls" and self.journal is not None:
             return Table(name, CALLS, self._calls)
@@ -134,9 +133,9 @@ class ResultSource:
         return result_table(self, name)
 
     def _calls(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of `calls`. There must be a journal.
+        """Yield the rows of the table `calls` from the journal, which must be set.
 
-        Raises `JournalError` if it cannot be read.
+        Raises `JournalError` if the journal cannot be read.
         """
         assert self.journal is not None
         with JournalView(self.journal) as view:
@@ -144,11 +143,11 @@ class ResultSource:
 
 
 def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
-    """Open the results in a file: a journal, the results of a run, or an export that can be read back.
+    """Open the results in a journal, a result file, or an export that can be read.
 
-    If the journal of a run is next to its results, it is read instead, and `note` is called to say so. Rescored results
-    are read themselves. Raises `JournalError` if a journal cannot be read. Errors in other files are raised on
-    iteration.
+    If a run's journal is in the same folder as its results, the journal is read instead, and `note` is called with a
+    message about it. This does not apply to rescored results. Raises `JournalError` if a journal cannot be read. Errors
+    in other files are raised on iteration.
     """
     if is_journal(path):
         return _of_journal(path, path, model)
@@ -174,18 +173,18 @@ def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
 
 
 def _has_result_lines(path: Path) -> bool:
-    """Return whether a file starts like a result file from `karenina run`, whatever its name."""
+    """Return whether a file starts like a result file from `karenina run`."""
     return _first_line(path).startswith((b'{"run":{', b'{"metadata":{', ROW_LINE, TABLE_LINE))
 
 
 def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the versions of the distributions in the header of a result file."""
+    """Return the versions of the distributions in a result file's header."""
     versions = header.get("distributions")
     return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _first_line(path: Path) -> bytes:
-    """Return the first line of a file, up to one million bytes. Empty if it cannot be read."""
+    """Return a file's first line, up to one million bytes, or nothing if the file cannot be read."""
     try:
         with path.open("rb") as file:
             return file.readline(_LONGEST_LINE)

@@ -1,8 +1,8 @@
-"""Exporting to CSV, Excel and Parquet, and reading these exports.
+"""Export to CSV, Excel and Parquet, and read these exports.
 
 Spreadsheet programs may take text for a formula if it starts with a tab or a line break, or if its first visible
-character is `=`, `+`, `-` or `@`, even in full width. Such cells get a leading apostrophe in CSV, and the text type in
-Excel.
+character is `=`, `+`, `-` or `@`, including full-width forms. Such text gets a leading apostrophe in CSV, and the text
+type in Excel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import ExportRequest
 
 RESULT_COLUMN: Final = "result"
-"""The last column of the result table, with whole results as JSON for reading them back."""
+"""The last column of the result table, which contains whole results as JSON for `read_export`."""
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "\N{MINUS SIGN}", "@")
 _CONTROLS: Final = ("\t", "\r", "\n")
@@ -43,14 +43,14 @@ _MOST_ROWS: Final = 1_048_575
 
 
 def _cell(value: Cell) -> str | int | float | bool | None:
-    """Return a value for a cell, with lists as JSON and times in ISO 8601."""
+    """Convert a value for a cell: lists to JSON, and times to ISO 8601."""
     if isinstance(value, list):
         return as_json(value)
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def could_be_formula(text: str) -> bool:
-    """Return whether a spreadsheet program could take `text` for a formula, even after whitespace."""
+    """Return whether a spreadsheet program could take `text` for a formula, even after leading whitespace."""
     if text.startswith(_CONTROLS):
         return True
     first = next((ch for ch in text if not ch.isspace() and category(ch) not in ("Cc", "Cf", "Zs")), "")
@@ -58,18 +58,18 @@ def could_be_formula(text: str) -> bool:
 
 
 def protect(text: str) -> str:
-    """Return `text` for a CSV cell, with an apostrophe if it could be taken for a formula."""
+    """Return `text` for a CSV cell, with a leading apostrophe if it could be taken for a formula."""
     return f"'{text}" if could_be_formula(text) else text
 
 
 def _csv_cell(value: Cell) -> str | int | float | bool | None:
-    """Return a value for a CSV cell. Text that could be taken for a formula gets an apostrophe."""
+    """Convert a value for a CSV cell. Text that could be taken for a formula gets a leading apostrophe."""
     cell = _cell(value)
     return protect(cell) if isinstance(cell, str) else cell
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as CSV. With `with_results`, the last column of the results has whole results."""
+    """Write one table as CSV. With `with_results`, the last column of `results` contains whole results."""
     table = request.tables(request.table or "results")
     whole = request.with_results and table.name == "results"
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -84,14 +84,18 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_csv(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in a CSV file. Raises `ConfigError` if there are none or it cannot be read."""
+    """Yield the whole results in a CSV file.
+
+    Raises `ConfigError` if the file cannot be read or has no whole results.
+    """
     return read_result_column(path, "CSV")
 
 
 def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
     """Yield the whole results in the last column of an exported table.
 
-    Messages call the format `kind`. Raises `ConfigError` if the file cannot be read or has no such column.
+    `kind` is the format's name for error messages. Raises `ConfigError` if the file cannot be read or has no such
+    column.
     """
     try:
         with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:
@@ -104,7 +108,7 @@ def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
 
 
 def no_results(path: Path) -> str:
-    """Return the error message for a file with a table but no whole results."""
+    """Return the error message for a table without whole results."""
     return (
         f"{path} contains a table but no whole results; `karenina export` adds whole results to the `results` "
         "table unless --no-whole is used"
@@ -112,7 +116,7 @@ def no_results(path: Path) -> str:
 
 
 def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table, or all tables, as an Excel workbook. Warns about anything that does not fit.
+    """Write the chosen table, or all tables, as an Excel workbook, and warn about anything that does not fit.
 
     Raises `LibraryMissing` if openpyxl is not installed.
     """
@@ -135,7 +139,7 @@ def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
 
 
 class _Sheets:
-    """Writes tables to the sheets of a workbook, counting what does not fit."""
+    """Writes tables to the sheets of a workbook, and counts the cells and rows that do not fit."""
 
     def __init__(self, request: ExportRequest, book: Any) -> None:
         self._request = request
@@ -144,7 +148,7 @@ class _Sheets:
         self._left_out: dict[str, int] = {}
 
     def add(self, name: str) -> None:
-        """Add the sheet for a table. What is beyond Excel's limits is left out and counted."""
+        """Add a sheet with the given table. Rows beyond Excel's limit are skipped and counted."""
         table = self._request.tables(name)
         sheet = self._book.create_sheet(name)
         sheet.freeze_panes = "A2"
@@ -156,9 +160,9 @@ class _Sheets:
                 sheet.append([self._text(sheet, value) for value in row.values()])
 
     def add_results(self) -> None:
-        """Add the sheet for reading results back.
+        """Add the sheet with whole results for `read_export`.
 
-        It contains their JSON in pieces, each with the number of its result.
+        Their JSON is split into pieces. Each row has one piece and the number of its result.
         """
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
@@ -180,9 +184,9 @@ class _Sheets:
             )
 
     def _text(self, sheet: Any, value: Cell) -> object:
-        """Return a cell that Excel never takes for a formula, up to 32,000 characters. Cuts are counted.
+        """Convert a value for a cell that Excel does not take for a formula.
 
-        Characters that Excel does not allow become U+FFFD.
+        Text is cut to 32,000 characters, and the cuts are counted. Characters that Excel does not allow become U+FFFD.
         """
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
@@ -203,7 +207,10 @@ class _Sheets:
 
 
 def _read_excel(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in an Excel workbook. Raises `ConfigError` if there are none or it cannot be read."""
+    """Yield the whole results in an Excel workbook.
+
+    Raises `ConfigError` if the workbook cannot be read or has no whole results.
+    """
     try:
         with read_records(path, sheet=_SHEET_OF_RESULTS, any_size=True, package="karenina-report") as records:
             for number, pieces in groupby(records, lambda record: record.values["result"]):
@@ -224,7 +231,7 @@ EXCEL = Exporter(
 
 
 def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as Parquet. With `with_results`, the last column of the results has whole results.
+    """Write one table as Parquet. With `with_results`, the last column of `results` contains whole results.
 
     Raises `LibraryMissing` if pyarrow is not installed.
     """
@@ -240,7 +247,10 @@ def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_parquet(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in a Parquet file. Raises `ConfigError` if there are none or it cannot be read."""
+    """Yield the whole results in a Parquet file.
+
+    Raises `ConfigError` if the file cannot be read or has no whole results.
+    """
     return read_result_column(path, "Parquet")
 
 

@@ -1,1 +1,1 @@
-"""The report page: a single HTML file, opened from disk, with all results of one or more runs."""
+"""The report page: a single HTML file with all results of one or more runs, which can be opened from disk."""

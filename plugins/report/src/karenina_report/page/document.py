@@ -1,4 +1,4 @@
-"""The HTML document: script and style with their digests, and data that no parser interprets."""
+"""The HTML document: script and style with their digests, and data that the browser does not interpret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 from pydantic_core import to_json, to_jsonable_python
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina report"
-"""The first bytes of every page, to recognize an earlier page before replacing it."""
+"""The first bytes of every page. Only files that start with them are replaced."""
 
 
 def read_asset(name: str) -> str:
@@ -23,7 +23,7 @@ def read_asset(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """The script and style of a page, its title, and its first bytes.
+    """A page's script, style, title and first bytes.
 
     `noun` is the word for the page in a sentence, such as "report".
     """
@@ -39,7 +39,7 @@ class PageDocument:
     """An HTML document written in parts: the start, any number of data blocks, and the end."""
 
     def __init__(self, file: BinaryIO, source: PageSource | None = None) -> None:
-        """Start a document in `file`. By default, it is the report page."""
+        """Start a document in `file`. By default, the document is the report page."""
         self._file = file
         self._source = source or PageSource(read_asset("app.js"), read_asset("app.css"))
 
@@ -63,7 +63,7 @@ class PageDocument:
         )
 
     def add(self, id: str, value: Any) -> None:
-        """Write a data block: compressed JSON in base64, so that no text from a run is part of the document.
+        """Write a data block: compressed JSON in base64, so that text from a run cannot break the document.
 
         Numbers that are not finite become null.
         """
@@ -77,12 +77,11 @@ class PageDocument:
         self._write(f"<script>{self._source.script}</script>\n</body>\n</html>\n")
 
     def _write(self, text: str) -> None:
-        """Write `text` encoded as UTF-8."""
         self._file.write(text.encode("utf-8"))
 
 
 def plain_json(value: Any) -> Any:
-    """Convert a value to JSON types. Numbers that are not finite, which browsers cannot read, become None.
+    """Convert a value to JSON types. Numbers that are not finite become None, because browsers cannot read them.
 
     Raises `ValueError` for a value that cannot be converted.
     """
@@ -90,7 +89,7 @@ def plain_json(value: Any) -> Any:
 
 
 def _dump(value: Any) -> bytes:
-    """Return a value as compact JSON, with null for numbers that are not finite."""
+    """Serialize a value as compact JSON, with null for numbers that are not finite."""
     try:
         return to_json(value, inf_nan_mode="null")
     except ValueError:  # UTF-8 cannot encode lone surrogates, which JSON can escape

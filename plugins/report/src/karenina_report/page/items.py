@@ -1,9 +1,9 @@
-"""The items of the page as JSON, with their files, and the index of the items.
+"""The page's items as JSON, with their files, and the index of items.
 
 The index has a column for everything that the page can filter by. Small files are included as data; for others, the
-page says why they are missing. Files are considered hostile. A picture is recognized by its first bytes, whatever its
-name, and only if its type cannot contain code. Other files are shown as text or saved, and never opened in place of the
-page.
+page states why they are missing. Files are not trusted. A picture is recognized by its first bytes, not by its name,
+and only if its type cannot contain code. Other files can be shown as text or saved. They are never opened in place of
+the page.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.outcome import Outcome
-from karenina_engine.results.result_text import field_rows
+from karenina_engine.results.result_text import field_rows, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.runs import answer_id, truth_id
 from karenina_toolkit.files.bounded_files import format_size
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 Prompts = Mapping[str, "SentPrompt"]
-"""Prompts, keyed by the key of their call."""
+"""Prompts by the keys of their calls."""
 
 
 def make_item(
@@ -42,8 +42,8 @@ def make_item(
 ) -> dict[str, Any]:
     """Convert a result to JSON for the page.
 
-    `rules` are the field rules of its template, `calls` its rows in the table of calls, `prompts` the known prompts of
-    these calls, and `files` its files from `PageFiles`.
+    `rules` are the field rules of the result's template, and `calls` are the result's rows in the table `calls`.
+    `prompts` contains the known prompts of these calls. `files` are the result's files, from `PageFiles.describe`.
     """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
@@ -55,6 +55,7 @@ def make_item(
         name: f"{source}, found by a program{f': {value.why}' if value.why else ''}"
         for name, (source, value) in known_fields(result.template).items()
     }
+    left_out = left_out_fields(result)
     excerpts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in result_table([result], "excerpts"):
         shown = {key: row[key] for key in ("text", "start", "end", "confidence", "similarity") if row[key] is not None}
@@ -71,7 +72,7 @@ def make_item(
                 "truth": row["truth"],
                 "passed": "undecided" if row["field"] in undecided else row["passed"],
                 "score": row["score"],
-                "reason": known.get(str(row["field"]), row["reasoning"]),
+                "reason": known.get(str(row["field"])) or left_out.get(str(row["field"])) or row["reasoning"],
                 "rule": rules.get(str(row["field"])),
                 "excerpts": excerpts.get(("field", str(row["field"])), []),
             }
@@ -92,7 +93,7 @@ def make_item(
 
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
-    """Convert a call to JSON. It only has messages and a request if its prompt is known."""
+    """Convert a call to JSON. Its messages and request are included only if its prompt is known."""
     keys = ("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds")
     call: dict[str, Any] = {**{key: row[key] for key in keys}, "reply": _reply_text(row)}
     if prompt is not None:
@@ -102,7 +103,7 @@ def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
 
 
 def _make_message(message: Message) -> dict[str, str]:
-    """Return the role and text of a message, with tool calls and results as JSON."""
+    """Return a message's role and text. Tool calls and tool results are shown as JSON."""
     values = message.to_dict()
     content = values.pop("content", "")
     role = str(values.pop("role"))
@@ -112,9 +113,9 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return the text of a reply, or its JSON if it has none.
+    """Return a reply's text, or its JSON if it has no text.
 
-    A reply that is not JSON is returned unchanged.
+    A reply that is not valid JSON is returned unchanged.
     """
     stored = str(row["reply"])
     try:
@@ -133,7 +134,7 @@ _MOST_OF_A_VALUE: Final = 80
 
 
 class ItemIndex:
-    """The index of the items added. Repeated strings are stored once."""
+    """The index of the page's items. Repeated strings are stored once."""
 
     def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {
@@ -154,9 +155,9 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item of the run with number `run`.
+        """Add an item of the run with the number `run`.
 
-        `cost` is the cost of its calls in US dollars, or None if unknown.
+        `cost` is the cost of the item's calls in US dollars, or None if it is unknown.
         """
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
@@ -193,9 +194,9 @@ class ItemIndex:
             self._columns[name].append(value)
 
     def to_json(self, flipped: Set[str]) -> dict[str, Any]:
-        """Return the index, with the strings it refers to, as a JSON-compatible dict.
+        """Return the index and the strings that it refers to, as a JSON-compatible dict.
 
-        `flipped` contains the ids of questions whose verdict differs between runs.
+        `flipped` contains the ids of the questions whose verdict differs between runs.
         """
         flips = [int(id in flipped) for id in self._columns["question_id"]]
         ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
@@ -216,7 +217,7 @@ class ItemIndex:
 
 
 def _shortened_field(name: str, text: str, *, alone: bool) -> str:
-    """Return a field's text up to 80 characters. Unless `alone` is set, the field's name comes first."""
+    """Return a field's name and text, each cut to 80 characters. `alone` omits the name."""
     shown = shorten(text, _MOST_OF_A_VALUE)
     return shown if alone else f"{shorten(name, _MOST_OF_A_VALUE)}: {shown}"
 
@@ -229,31 +230,31 @@ def _position(positions: dict[str, int], text: str) -> int:
 MOST_OF_FILE: Final = 2_000_000
 """The maximum size of a file in the page, in bytes."""
 MOST_OF_PAGE: Final = 20_000_000
-"""The maximum size of all files in the page together, in bytes."""
+"""The maximum total size of all files in the page, in bytes."""
 _TOO_LARGE: Final = "the file is too large for the page"
 
 
 class PageFiles:
-    """The files of one page, up to `MOST_OF_PAGE` bytes."""
+    """The files on one page, up to a total of `MOST_OF_PAGE` bytes."""
 
     def __init__(self) -> None:
         self._used = 0
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the files of a result for the page, counting their contents towards the limit.
+        """Return the result's files for the page, counting their contents towards the limit.
 
-        `folders` finds the contents. It is None for results in memory.
+        `folders` is used to find the contents. It is None for results in memory.
         """
         return [self._describe(kept, folders) for kept in result.metadata.files]
 
     def problems(self) -> Iterator[str]:
-        """Yield a message for each reason why files are missing from the page, with their number."""
+        """Yield a message for each reason why files are missing from the page, with the number of files."""
         for why, count in self._missing.items():
             yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file with its contents, or a note saying why these are missing."""
+        """Return a file with its contents, or with a note on why its contents are missing."""
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}
@@ -273,13 +274,13 @@ class PageFiles:
         return {**shown, "data": data, "picture": picture, "text": picture is None and _is_text(file.content)}
 
     def _miss(self, why: str) -> str:
-        """Count a file whose contents are missing, and return the reason."""
+        """Count a file whose contents are missing, and return `why`."""
         self._missing[why] += 1
         return why
 
 
 def _is_text(content: bytes) -> bool:
-    """Return whether the content is UTF-8 without a null character."""
+    """Return whether the content is valid UTF-8 without null characters."""
     try:
         return "\0" not in content.decode("utf-8")
     except UnicodeDecodeError:

@@ -21,7 +21,7 @@ _NOTE: Final = "Low and High are the bounds of 95% intervals, without correction
 
 
 def run_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the sections for the runs of a page. If there are no results, there are none."""
+    """Return the built-in sections for a page, or none if there are no results."""
     if not any(run.results for run in page.runs):
         return ()
     groups = [
@@ -32,7 +32,6 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _outcomes(page: PageRuns) -> PageSection:
-    """Return the section with the outcomes of each run."""
     outcomes = {name for run in page.runs for name, count in run.summary.outcomes.items() if count}
     names = [outcome.value for outcome in Outcome if outcome.value in outcomes]
     columns = [Column("Run"), *(Column(name, "count") for name in names), Column("items", "count")]
@@ -44,7 +43,7 @@ def _outcomes(page: PageRuns) -> PageSection:
 
 
 def _models(page: PageRuns) -> PageSection:
-    """Return the section with the rates of each run, by judge if there are several, and its calls and cost."""
+    """Return the section with each run's rates, calls and cost. If there are several judges, each has its own row."""
     undecided = any(run.summary.undecided for run in page.runs)
     columns = [
         Column("Name"),
@@ -82,7 +81,7 @@ def _models(page: PageRuns) -> PageSection:
 
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
-    """Return a section with the rates of all runs by a column, or None if no run has several values.
+    """Return a section with all runs' rates by a column, or None if no run has several values.
 
     It shows at most 200 values, those with the most judged results.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karenina_report.runs import Run
 
 CellKind = Literal["text", "share", "count", "number", "usd", "seconds"]
-"""How to print a column: as text, a share of 1 (in percent), a whole number, a number, US dollars, or seconds."""
+"""The format of a column: text, a share (shown in percent), a whole number, a number, US dollars, or seconds."""
 Cell = str | int | float | None
 _TEXT: Final = "text"
 
@@ -29,10 +29,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class IntervalPlot:
-    """A plot with one line per row: a point at `value`, and an interval from `low` to `high`.
+    """A plot with one line per row, which shows a point at `value` and an interval from `low` to `high`.
 
-    All fields are column names. With `series`, rows with the same label share a line, and this column, such as the run,
-    tells them apart.
+    All fields are column names. If `series` is set, rows with the same label share a line and are told apart by this
+    column, such as the run.
     """
 
     label: str
@@ -66,10 +66,10 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class TableBlock:
-    """A table, with a plot of it if `plot` is set.
+    """A table, optionally with a plot of its values.
 
-    Rows have one cell for each column; None is empty. Raises `ValueError` if a row has another length, or if the plot
-    names columns that do not exist.
+    Each row has one cell per column. None is an empty cell. Raises `ValueError` if a row has a different length, or if
+    the plot names columns that do not exist.
     """
 
     columns: Sequence[Column]
@@ -78,7 +78,7 @@ class TableBlock:
     plot: IntervalPlot | BarPlot | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if a row has another length, or if the plot names columns that do not exist."""
+        """Raise `ValueError` if a row has the wrong length, or if the plot names columns that do not exist."""
         wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
         if wrong is not None:
             raise ValueError(f"a row has {len(wrong)} cells, but the table has {len(self.columns)} columns")
@@ -121,7 +121,7 @@ class PageSection:
 class PageRuns:
     """The runs on a page, each with the results of one answering model. The results have no `stages`.
 
-    `labels` are the letters of the runs (A, B, ...). `comparison` is None unless there are several runs that can be
+    `labels` are the runs' letters (A, B, ...). `comparison` is None if there is only one run, or if the runs cannot be
     compared.
     """
 
@@ -131,7 +131,7 @@ class PageRuns:
 
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
-    """Return the columns that a plot uses, if there is a plot."""
+    """Return the columns that the plot uses. Without a plot, there are none."""
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()
@@ -140,8 +140,8 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-    """Return functions that make sections for the `karenina report` page, given its runs.
+    """Return functions that make sections for the `karenina report` page, given the page's runs.
 
-    The tables of models, judges and keywords are made in the same way. A function that fails is left out with a
-    warning.
+    If a function raises, a warning is shown and its sections are skipped. The built-in tables of models, judges and
+    keywords use this hook too.
     """

@@ -1,4 +1,4 @@
-"""Writing the page for one or more runs."""
+"""Write the page for one or more runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from karenina_report.runs import Run, Source
 
 FORMAT: Final = 1
-"""The version of the page's data. A script only reads its own version."""
+"""The version of the page's data format. A script can only read its own version."""
 CHUNK: Final = 200
 """The number of items in one data block."""
 
@@ -43,7 +43,7 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The options of a page, with the same meaning as in `compare`."""
+    """The options for a page. They have the same meaning as in `compare`."""
 
     by: str | None = None
     cluster: str | None = None
@@ -56,12 +56,12 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write the page for runs: result files, journals, or results in memory.
+    """Write a page for runs from result files, journals, or results in memory.
 
-    An earlier page is renamed, and its new path is returned, or None if there was none. `warn` is called with a
+    An earlier page is renamed, and its new path is returned. Returns None if there was none. `warn` is called with a
     message about everything that is missing from the page. Raises `ResultFileError`, `JournalError` or
-    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, an option names an
-    unknown column or trait, or the output is a file of another kind.
+    `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a source has no results, if an option names
+    an unknown column or trait, or if `output` is a file of another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     for journal in filter(None, map(_unused_journal, sources)):
@@ -74,7 +74,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     prompts = _find_prompts(sources, benchmark, warn)
 
     def write(file: BinaryIO) -> None:
-        """Write the page to an open file. The index comes after the items."""
+        """Write the page to an open file. The index is written after the items."""
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
@@ -101,7 +101,7 @@ def _make_head(
     rules: Rules,
     warn: Warn,
 ) -> tuple[dict[str, Any], Set[str]]:
-    """Return the head of the page without its index, and the ids of questions whose verdict differs between runs."""
+    """Return the page's head without the index, and the ids of questions whose verdict differs between runs."""
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
@@ -121,9 +121,9 @@ def _make_head(
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Find the prompts for calls in the journals, as far as the benchmark still produces them.
+    """Find the prompts for the calls in the journals, if the benchmark still produces them.
 
-    Without a benchmark, there are none. Warns about journals whose prompts cannot be found.
+    Warns about journals whose prompts cannot be found. Without a benchmark, there are no prompts.
     """
     from karenina_engine.offline.replay import find_prompts
 
@@ -149,9 +149,9 @@ def _unused_journal(source: Source) -> Path | None:
 def _compare(
     runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None, rules: Rules
 ) -> tuple[Comparison | None, str | None]:
-    """Compare the runs. Returns the comparison, or the reason why they cannot be compared.
+    """Compare the runs. Returns the comparison, or the reason why the runs cannot be compared.
 
-    Both are None for a single run.
+    Both are None if there is only one run.
     """
     if len(runs) < 2:
         return None, None
@@ -177,7 +177,7 @@ def _compare(
 def _run_facts(
     page: PageRuns, sources: Sequence[Source], options: ReportOptions, questions: BenchmarkQuestions | None
 ) -> dict[str, Any]:
-    """Return `runs` for the page: the facts, statistics and stages of each run."""
+    """Return the page data for the key `runs`: each run's facts, statistics and stages."""
     statistics = describe_runs(
         page.runs,
         by=options.by,
@@ -203,7 +203,7 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
-    """Yield the sections of plugins as JSON. A section that fails is left out with a warning."""
+    """Yield the plugins' sections as JSON. A section that fails is skipped with a warning."""
     for offer in active_plugins().offers(karenina_report_sections):
         try:
             for section in offer.value(page):
@@ -213,9 +213,9 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
 
 
 class _PageItems:
-    """Writes the items of a page to its document, and adds them to the index, while their results are read.
+    """Writes a page's items to its document, and adds them to the index, while the results are read.
 
-    Journals are closed with `opened`.
+    The items' journals are closed when `opened` is.
     """
 
     def __init__(self, document: PageDocument, rules: Rules, prompts: Prompts, opened: ExitStack) -> None:
@@ -230,7 +230,7 @@ class _PageItems:
         self._chunks = 0
 
     def open_source(self, source: Source) -> Callable[[VerificationResult], None]:
-        """Open the journal of a source, and return a function that adds a result of the source."""
+        """Open the source's journal, and return a function that adds one of the source's results."""
         journal = find_journal(source)
         folders = KeptFiles(Path(source), journal) if isinstance(source, str | Path) else None
         view = self._opened.enter_context(JournalView(journal)) if journal is not None else None
@@ -261,9 +261,9 @@ class _PageItems:
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """Return the cost of calls in US dollars without cache discounts.
+    """Return the cost of the calls in US dollars, without cache discounts.
 
-    Returns None if there are no calls, or if a price is unknown.
+    Returns None if there are no calls or a price is unknown.
     """
     total = 0.0
     for row in calls:
@@ -292,10 +292,10 @@ def write_report(
 ) -> Path | None:
     """Write runs as a single HTML file that opens from disk, like `karenina report`.
 
-    The arguments are the same as for `compare`, but a single run is fine. `benchmark` also adds prompts. An existing
-    report is renamed, and its new path is returned. Anything that cannot be shown is logged as a warning. Raises
-    `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source
-    has no results, an option names an unknown column or trait, or `output` is a file of another kind.
+    The arguments are the same as for `compare`, except that a single run is allowed. A `benchmark` also adds prompts.
+    An existing report is renamed, and its new path is returned. A warning is logged for anything that cannot be shown.
+    Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a
+    source has no results, if an option names an unknown column or trait, or if `output` is a file of another kind.
     """
     options = ReportOptions(
         by=by,

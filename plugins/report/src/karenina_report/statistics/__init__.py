@@ -1,1 +1,1 @@
-"""Statistics for runs: rates, trait metrics, and the statistical units they count."""
+"""Statistics for runs: rates, trait metrics, and statistical units."""

@@ -1,4 +1,4 @@
-"""Columns that group results, names of judges, and statistical units."""
+"""Columns that group results, judge names, and statistical units."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _QUESTION_TEXT: Final = "question_text"
 NO_JUDGE: Final = "no judge"
 """The judge name for results without a judge."""
 _ANSWER_USAGE: Final = ("answer_generation", "total")
-"""The entries of a result's usage that are not about a judge."""
+"""The entries of a result's usage that are not about judges."""
 
 Column = Callable[["VerificationResult"], tuple[str, ...]]
-"""A function that returns the values of a result in a column. There may be none or several."""
+"""A function that returns a result's values in a column. There may be none, one or several."""
 
 
 def _as_values(value: object) -> tuple[str, ...]:
-    """Return a value as a tuple with one string. None and "" have no value."""
+    """Return a value as a tuple with one string, or an empty tuple for None and ""."""
     return () if value is None or value == "" else (str(value),)
 
 
@@ -51,10 +51,11 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column called `name`.
+    """Return the column with the given name.
 
-    It may be built-in, one of the benchmark's `questions`, or reported by a stage, in this order. Keywords are those of
-    the benchmark, if there is one, otherwise those of the run. Raises `ConfigError` if there is no such column.
+    It is looked up among the built-in columns, the columns of the benchmark's `questions`, and the columns reported by
+    stages, in this order. Keywords come from the benchmark, if there is one, otherwise from the run. Raises
+    `ConfigError` if there is no such column.
     """
     if name == KEYWORD and questions is not None and KEYWORD in questions.columns:
         of_benchmark, of_run = questions.columns[KEYWORD], _RESULT_COLUMNS[KEYWORD]
@@ -79,9 +80,9 @@ def find_column(
 def require_values(
     names: Iterable[str | None], results: Sequence[VerificationResult], questions: BenchmarkQuestions | None
 ) -> None:
-    """Raise `ConfigError` if a column does not exist or has no values, and so would group nothing.
+    """Raise `ConfigError` if a column does not exist or has no values.
 
-    None is skipped.
+    Names that are None are skipped.
     """
     for name in names:
         if name is None or any(map(find_column(name, results, questions), results)):
@@ -97,9 +98,10 @@ def require_values(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names the judge of a result by model, with its id if judges share a model.
+    """Return a function that names a result's judge by its model, with its id if judges share a model.
 
-    Results without a judge are stored as if judged by their answering model. Their judge is `NO_JUDGE`.
+    Results without a judge are stored with their answering model as the judge. The function returns `NO_JUDGE` for
+    them.
     """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     called: set[str] = set()
@@ -111,7 +113,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
     by_model = all(len(names) == 1 for names in ids.values())
 
     def name(result: VerificationResult) -> str:
-        """Return the judge's name, or `NO_JUDGE` if none was called."""
+        """Return the judge's name, or `NO_JUDGE` if no judge was called."""
         meta = result.metadata
         if meta.parsing_id not in called:
             return NO_JUDGE
@@ -121,7 +123,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
 
 
 def _calls_judge(result: VerificationResult) -> bool:
-    """Return whether a judge was called: another model, or the answering model for more than its answer."""
+    """Return whether another model, or the answering model itself, was called as a judge."""
     meta, usage = result.metadata, result.template.usage_metadata or {}
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
         return True
@@ -130,25 +132,27 @@ def _calls_judge(result: VerificationResult) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The statistical unit of each question, the kind of unit (`name`), and notes for the reader."""
+    """The statistical unit of each question.
+
+    `name` is the kind of unit, and `notes` are for the reader.
+    """
 
     name: str
     by_question: Mapping[str, Hashable]
     notes: Sequence[str]
 
     def of(self, question_id: str) -> Hashable:
-        """Return the unit of a question. Raises `KeyError` for a question without results."""
+        """Return the question's unit. Raises `KeyError` for a question without results."""
         return self.by_question[question_id]
 
 
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Return the statistical unit of each question. Questions with the same value in `cluster` are one.
+    """Assign questions to statistical units. Questions with the same value in the column `cluster` are one unit.
 
-    `cluster` is the name of a column, possibly of the benchmark's `questions`. By default, questions with the same text
-    are one unit, and a note says so. A question without a value is a unit by itself. Raises `ConfigError` for an
-    unknown column.
+    The column may be one of the benchmark's `questions`. By default, questions with the same text are one unit, and a
+    note says so. A question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

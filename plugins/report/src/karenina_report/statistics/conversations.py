@@ -1,4 +1,4 @@
-"""The outcomes of conversations by turn, and why they ended."""
+"""Conversations' outcomes by turn, and the reasons why they ended."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ _OUTCOMES = {True: Outcome.CORRECT, False: Outcome.WRONG, None: Outcome.UNDECIDE
 
 
 def turn_rates(results: Sequence[VerificationResult], units: Units, judge_name: JudgeNamer) -> Iterator[TurnRate]:
-    """Yield the rate of fields that pass in each turn, by turn and judge. Fields of turns that were left out are not
-    counted.
-    """
+    """Yield the rate of fields that pass, by turn and judge, not counting fields of skipped turns."""
     fields: dict[tuple[str, str], list[tuple[Hashable, Outcome]]] = defaultdict(list)
     left_out: Counter[tuple[str, str]] = Counter()
     for result in results:
@@ -38,13 +36,13 @@ def turn_rates(results: Sequence[VerificationResult], units: Units, judge_name: 
 
 
 def _by_number(key: tuple[str, str]) -> tuple[int, str, str]:
-    """Return a turn's sort key: numbers first, in order."""
+    """Return a turn's sort key, which puts numbers first."""
     turn, judge = key
     return (int(turn), "", judge) if turn.isdecimal() else (10**9, turn, judge)
 
 
 def reasons_for_ends(results: Sequence[VerificationResult]) -> Mapping[str, int]:
-    """Return how many conversations ended for each reason, the most frequent first."""
+    """Count the reasons why conversations ended, with the most frequent first."""
     ends: dict[tuple[Any, ...], str] = {}
     for result in results:
         described = result.extensions.get(OWNER, {}).get("conversation")
@@ -55,9 +53,9 @@ def reasons_for_ends(results: Sequence[VerificationResult]) -> Mapping[str, int]
 
 
 def user_faults(results: Sequence[VerificationResult]) -> Mapping[str, int]:
-    """Return how many items have a simulated user with each fault, and how many with `none`. Empty without such users.
+    """Count the items with each fault of a simulated user, and those with `none`.
 
-    Items with a fault are not judged.
+    Items with a fault are not judged. The result is empty if there are no simulated users.
     """
     owned = [result.extensions.get(OWNER, {}) for result in results]
     played = [values for values in owned if "user_fault" in values or "user_checked" in values]

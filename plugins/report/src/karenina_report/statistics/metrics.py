@@ -1,6 +1,6 @@
-"""Metrics of results. Each is a number in [0, 1] or missing.
+"""Metrics of results: the pass rate, the share not judged, partial credit, and trait scores.
 
-They are the pass rate, the share not judged, partial credit, and the scores of traits.
+Each metric is a number between 0 and 1, or missing.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ PARTIAL_CREDIT: Final = "partial credit"
 NOT_JUDGED: Final = "not judged"
 _CLOSE: Final = 1e-9
 MOST_TRAITS: Final = 1000
-"""The maximum number of traits to compare. Each question may define its own."""
+"""The maximum number of traits to compare. Each question may define its own traits."""
 _MOST_LABELS: Final = 20
 
 Score = float | str | None
-"""A number, a label, or None if the trait could not be scored."""
+"""A trait's score: a number, a label, or None if the trait could not be scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A measure that gives each result a number.
+    """A measure that assigns a number to each result.
 
-    `value` returns it, or None. `missing` returns whether a result without a number should have one; such results widen
-    the bounds of a comparison. `questions` limits the metric to some questions; None means all. `note` explains the
-    numbers to the reader.
+    `value` returns a result's number, or None. `missing` returns whether a result without a number should have one;
+    such results widen the bounds of a comparison. `questions` limits the metric to the given questions, and None means
+    all. `note` explains the numbers to the reader.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Metric:
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
     """Yield the pass rate, the share not judged (including undecided results), and partial credit.
 
-    Partial credit is left out if it is always 0 or 1, or ever outside this range.
+    Partial credit is skipped if it is always 0 or 1, or ever outside the range from 0 to 1.
     """
     yield Metric(RATE, verdict, unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
@@ -67,12 +67,12 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
 
 
 def verdict(result: VerificationResult) -> float | None:
-    """Return 1 for a correct result, 0 for another verdict, and None without one."""
+    """Return 1 for a correct result, 0 for any other verdict, and None without a verdict."""
     return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
 
 
 def unjudged(result: VerificationResult) -> bool:
-    """Return whether the result should have a verdict but has none: it is undecided or something failed.
+    """Return whether the result should have a verdict but is undecided or failed.
 
     A failed rubric trait does not count.
     """
@@ -80,7 +80,7 @@ def unjudged(result: VerificationResult) -> bool:
 
 
 def partial_credit(result: VerificationResult) -> float | None:
-    """Return the granular result, or None without a verdict or if it is not a finite number."""
+    """Return the granular result, or None if there is no verdict or it is not a finite number."""
     credit = result.template.verify_granular_result
     if not result.outcome.has_verdict or not isinstance(credit, int | float) or not isfinite(credit):
         return None
@@ -90,19 +90,19 @@ def partial_credit(result: VerificationResult) -> float | None:
 @lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
-    """Return the simple fraction that a float stands for, such as 2/3 for 0.6666666666666666.
+    """Return the simple fraction that is closest to a float, such as 2/3 for 0.6666666666666666.
 
-    If none with a denominator of at most `MOST_PARTS` is close enough, this is the exact value.
+    If no fraction with a denominator up to `MOST_PARTS` is close enough, the float's exact value is returned.
     """
     near = Fraction(value).limit_denominator(MOST_PARTS)
     return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return the scores of a result's traits by name. That of a literal trait is its label.
+    """Return a result's trait scores by name. A literal trait's score is its label.
 
-    A trait that could not be scored has None. A score with several parts (of a metric trait or a template) has an entry
-    `TRAIT.PART` for each part that is a number.
+    A trait that could not be scored is None. If a score has several parts, as for metric traits and templates, each
+    numeric part has an entry `TRAIT.PART`.
     """
     if result.rubric is None:
         return {}
@@ -127,7 +127,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(slots=True)
 class _Seen:
-    """The scores of one trait, and the questions for which there are any."""
+    """A trait's scores, and the questions that have them."""
 
     numbers: set[float] = field(default_factory=set)
     labels: set[str] = field(default_factory=set)
@@ -139,8 +139,8 @@ def trait_metrics(
 ) -> Iterator[Metric]:
     """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
 
-    `results` is read twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels has no
-    label shares.
+    `results` is iterated twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels
+    gets no label shares.
     """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
@@ -162,7 +162,7 @@ def trait_metrics(
 
 
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
-    """Raise `ConfigError` if a trait in `names` has no number in any result."""
+    """Raise `ConfigError` if a trait in `names` has no numeric score in any result."""
     scored = {name for result in results for name, score in trait_scores(result).items() if is_number(score)}
     strange = [name for name in dict.fromkeys(names) if name not in scored]
     if strange:
@@ -178,10 +178,10 @@ def _number_metrics(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Metric]:
-    """Yield the metrics for a trait's numbers, if any: the mean, and the share at or above its cut.
+    """Yield the metrics of a trait's numbers, if any: the mean, and the share at or above the trait's cut.
 
-    Numbers outside of 0 to 1 are rescaled, with `scales` or the lowest and highest that occur. If these are equal,
-    there is no mean. `make` is called with the metric's name, a function of the score, and a note.
+    Numbers outside the range from 0 to 1 are rescaled, using the trait's scale or else the lowest and highest number.
+    If these are equal, there is no mean. `make` is called with the metric's name, a function of the score, and a note.
     """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
@@ -206,17 +206,17 @@ def _as_number(score: float | str) -> float | None:
 
 
 def _rescale(score: float | str, low: float, high: float) -> float | None:
-    """Rescale a score from [low, high] to [0, 1], clipping it. Returns None for a label."""
+    """Rescale a score from [low, high] to [0, 1] and clip it. Returns None for a label."""
     return None if isinstance(score, str) else min(1.0, max(0.0, (score - low) / (high - low)))
 
 
 def _reaches(score: float | str, cut: float) -> float | None:
-    """Return 1 if the score is at or above `cut`, 0 if not, and None for a label."""
+    """Return 1 if the score is at or above `cut` and 0 if it is not, or None for a label."""
     return None if isinstance(score, str) else float(score >= cut)
 
 
 def _is_label(score: float | str, label: str) -> float | None:
-    """Return 1 if the score is this label, 0 if not, and None for a number."""
+    """Return 1 if the score is `label` and 0 if it is another label, or None for a number."""
     return float(score == label) if isinstance(score, str) else None
 
 
@@ -228,13 +228,13 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
-    """Return a metric for a trait. `scaled` returns the number for a score, or None.
+    """Return a metric for a trait. `scaled` converts a score to a number or None.
 
-    `scores` contains the scores of each result by its `id()`. `name`, `questions` and `note` are those of the metric.
+    `scores` contains the results' scores by `id(result)`. `name`, `questions` and `note` are passed to the metric.
     """
 
     def value(result: VerificationResult) -> float | None:
-        """Return the number for the trait, or None if there is none."""
+        """Return the trait's number, or None if there is none."""
         score = _scores_of(result).get(trait)
         return None if score is None else scaled(score)
 
@@ -244,7 +244,7 @@ def _metric(
         return own[trait] is None if trait in own else not result.outcome.judged
 
     def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
-        """Return the scores in `scores`, or those of the result, which may be a copy."""
+        """Look up the result's scores in `scores`, or compute them if the result is a copy."""
         stored = scores.get(id(result))
         return stored if stored is not None else trait_scores(result)
 

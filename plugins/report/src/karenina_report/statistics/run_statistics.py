@@ -1,4 +1,4 @@
-"""`describe`: the statistics for single runs."""
+"""Statistics for single runs."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from karenina_report.statistics.columns import JudgeNamer
 
 MAX_K: Final = 10
-"""The largest k of pass@k and pass^k."""
+"""The largest k for pass@k and pass^k."""
 
 Answer = tuple[str, int]
-"""A question and a replicate, for one answer of a model."""
+"""The question id and replicate of a model's answer."""
 
 
 def describe(
@@ -66,11 +66,11 @@ def describe(
 ) -> list[RunStatistics]:
     """Return statistics for each run in result files, journals, or results in memory.
 
-    A run is the results of one answering model; use `model` to select one by its id. `by` is a column for grouping pass
-    rates. Questions with the same value in the column `cluster` (default: the question text) are one statistical unit.
-    `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`, `JournalError` or
-    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results or a column or trait is
-    unknown.
+    A run is the results of one answering model. Use `model` to select one model by its id. Set `by` to a column to
+    group pass rates. Questions with the same value in the column `cluster` (default: the question text) are one
+    statistical unit. `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`,
+    `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results or a
+    column or trait is unknown.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -93,7 +93,7 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics for runs that have already been read, like `describe`.
+    """Return statistics for runs that have already been read. See `describe` for the options.
 
     Raises `ConfigError` for an unknown column or trait, and for a column without values.
     """
@@ -159,7 +159,7 @@ def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> 
 
 
 def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
-    """Return the pass rate of results, with an interval that accounts for correlation in units."""
+    """Return the pass rate, with an interval that accounts for correlation within units."""
     return pass_rate((units.of(result.question_id), result.outcome) for result in results)
 
 
@@ -169,7 +169,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the means of partial credit and of traits, if there are values."""
+    """Yield the means of partial credit and traits that have values."""
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
@@ -200,8 +200,8 @@ def group_rates(
 ) -> list[GroupRate]:
     """Return the pass rate for each value in the column `by`, sorted by value.
 
-    A result with several values counts for each, and one without a value for none. Raises `ConfigError` if there is no
-    such column.
+    A result with several values counts for each of them. A result without a value is not counted. Raises `ConfigError`
+    if there is no such column.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -217,8 +217,8 @@ def group_rates(
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
     """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions.
 
-    Questions with fewer than k judged replicates are left out. Without several judged replicates, there is nothing to
-    yield.
+    Questions with fewer than k judged replicates are skipped. Nothing is yielded if no question has several judged
+    replicates.
     """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
@@ -238,7 +238,7 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Return the components of variance over questions for which all judges judged all replicates.
+    """Estimate variance components over the questions for which all judges judged all replicates.
 
     Returns None for fewer than two such questions, or for one judge and one replicate.
     """
@@ -262,7 +262,7 @@ def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[st
 
 
 def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, str], units: Units) -> Agreement | None:
-    """Return the agreement between two judges, or None if they have no answer in common."""
+    """Return the agreement between two judges, or None if they judged no answer in common."""
     a, b = judges
     both = [(answer, by_judge[a], by_judge[b]) for answer, by_judge in rated.items() if a in by_judge and b in by_judge]
     if not both:
@@ -282,7 +282,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return the unit of each answer, and its verdicts in the order of `judges`, with None if there is none."""
+    """Return each answer's unit, and its verdicts in the order of `judges`. A missing verdict is None."""
     return (
         [units.of(question) for question, _ in rated],
         [[by_judge.get(judge) for judge in judges] for by_judge in rated.values()],

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class ReportModel(BaseModel):
-    """Base class for the report models."""
+    """The base class for report models."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
 
 
 class Mean(ReportModel):
-    """The mean of a metric over results, with its 95% interval. `missing` counts results without a value."""
+    """A metric's mean over results, with its 95% interval. `missing` counts results without a value."""
 
     metric: str
     note: str
@@ -35,7 +35,7 @@ class Mean(ReportModel):
 
 
 class GroupRate(ReportModel):
-    """The pass rate of results with the same value in a column, not corrected for the number of groups."""
+    """The pass rate of results with the same value in a column. It is not corrected for multiple groups."""
 
     value: str
     rate: Rate
@@ -45,7 +45,7 @@ class GroupRate(ReportModel):
 class TurnRate(ReportModel):
     """The rate of fields that pass in one turn of conversations, as read by one judge.
 
-    `turn` is a number, or `all`. `left_out` is the number of fields whose turn was left out.
+    `turn` is a number, or `all`. `left_out` is the number of fields whose turn was skipped.
     """
 
     turn: str
@@ -55,7 +55,7 @@ class TurnRate(ReportModel):
 
 
 class PassAtK(ReportModel):
-    """pass@k and pass^k: the probability that at least one of k replicates is right, or that all are.
+    """pass@k and pass^k: the probabilities that at least one of k replicates is right, and that all are.
 
     They are averages over `questions`. `left_out` is the number of questions with fewer than k judged replicates.
     """
@@ -68,9 +68,9 @@ class PassAtK(ReportModel):
 
 
 class Variance(ReportModel):
-    """The components of variance as shares, over the `questions` for which all judges judged all replicates.
+    """Variance components as shares, over the `questions` for which all judges judged all replicates.
 
-    `unknown` contains components that cannot be separated with these judges and replicates.
+    `unknown` names the components that cannot be separated with these judges and replicates.
     """
 
     questions: int
@@ -81,7 +81,7 @@ class Variance(ReportModel):
 
 
 class Coefficient(ReportModel):
-    """A coefficient of agreement beyond chance. The bounds are None if there is no interval."""
+    """A coefficient of agreement beyond chance. `low` and `high` are None if there is no interval."""
 
     value: float
     low: float | None
@@ -89,7 +89,7 @@ class Coefficient(ReportModel):
 
 
 def as_coefficient(found: Kappa | None) -> Coefficient | None:
-    """Return an estimate of agreement as a report model, if it is defined."""
+    """Convert an estimate of agreement to a report model. None stays None."""
     return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
 
 
@@ -111,8 +111,8 @@ class RunStatistics(SectionsView, ReportModel):
     """The statistics of one answering model's results.
 
     `unit` is the kind of statistical unit: a question, or a cluster such as questions with the same text. `fleiss` and
-    `krippendorff` are None if there is only one judge or all verdicts are the same. If there are several judges, their
-    verdicts are never pooled: `pass_rate` is None, and `by_judge` contains the rate for each.
+    `krippendorff` are None if there is only one judge or all verdicts are the same. Verdicts of several judges are
+    never pooled: `pass_rate` is then None, and `by_judge` contains each judge's rate.
     """
 
     name: str

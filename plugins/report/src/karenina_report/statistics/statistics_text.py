@@ -1,4 +1,4 @@
-"""The statistics for one run as text."""
+"""The statistics of a run as text."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _user_text(faults: Mapping[str, int]) -> str:
-    """Return how many simulated users are at fault, and with which faults."""
+    """Return the number of simulated users at fault, in total and by kind of fault."""
     every, good = sum(faults.values()), faults.get("none", 0)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in faults.items() if kind != "none")
     share = f"{every - good:,} of {quantity(every, 'simulated user')} at fault ({percent((every - good) / every)})"
@@ -112,12 +112,11 @@ def _rate_text(rate: Rate, units: str) -> str:
 
 
 def _units(statistics: RunStatistics) -> str:
-    """Return the kind of statistical unit in the plural, such as `questions`."""
     return f"{statistics.unit.replace('_', ' ')}s"
 
 
 def _variance_text(statistics: RunStatistics) -> str:
-    """Return the shares of the components of variance, or why they are not known."""
+    """Return the shares of the variance components, or the reason why they are not known."""
     variance = statistics.variance
     if variance is None:
         return "the components cannot be separated with one judge and one replicate, or with one question"
@@ -132,7 +131,7 @@ def _variance_text(statistics: RunStatistics) -> str:
 
 
 def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
-    """Yield the raw agreement between two judges, their shares of correct verdicts, and Cohen's kappa."""
+    """Yield two judges' raw agreement, shares of correct verdicts and Cohen's kappa."""
     yield "", in_one_line(f"{pair.a} and {pair.b}")
     raw = pair.raw
     yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"
@@ -142,21 +141,21 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
 
 
 def _coefficient_text(coefficient: Coefficient) -> str:
-    """Return a coefficient with its interval, or with why there is none."""
+    """Return a coefficient with its interval, or with the reason why it has none."""
     if coefficient.low is None or coefficient.high is None:
         return f"{coefficient.value:.3f}, without an interval because too few results have the rarer verdict"
     return f"{coefficient.value:.3f} {_bounds(coefficient.low, coefficient.high)}"
 
 
 def _rate_cells(rate: Rate) -> list[str]:
-    """Return the cells for a pass rate: correct, judged, units, rate, and interval."""
+    """Return the table cells for a pass rate: correct, judged, units, rate and interval."""
     rough = "rough " if rate.is_rough and rate.low is not None else ""
     bounds = rough + _bounds(rate.low, rate.high, of_100=True)
     return [f"{rate.hits:,}", f"{rate.out_of:,}", f"{rate.clusters:,}", percent(rate.value), bounds]
 
 
 def _bounds(low: float | None, high: float | None, *, of_100: bool = False) -> str:
-    """Return an interval with three decimals (in percent if `of_100`), or `-` if there is none."""
+    """Format an interval with three decimals, or in percent if `of_100`. Returns `-` if there is none."""
     if low is None or high is None:
         return "-"
     return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{low:.3f}, {high:.3f}]"

@@ -1,1 +1,1 @@
-"""The second look, in which small judges check their values, and detecting invented dates."""
+"""The second look, in which small judges check their values, and the detection of invented dates."""

@@ -1,13 +1,13 @@
 """The second look, in which a small judge checks the values it extracted.
 
-Strings: the judge lists the values in the response, the program replaces them by letters, and the judge chooses a
-letter. It then reads what the response says about the values, but not the values themselves. A small judge that is
-asked for all values lists the first and stops, so it has to list at least two. If there is only one, the second is part
-of a sentence, which the judge does not choose.
+Strings: the judge lists the values in the response, the program replaces them with letters, and the judge chooses a
+letter. This way, it reads what the response says about the values without seeing the values themselves. If a small
+judge is asked for all values, it lists the first and stops, so it is asked for at least two. If the response has only
+one value, the second entry is part of a sentence, which the judge does not choose.
 
-Numbers: if the judge seems to have misread a number, it chooses among those that the program finds in the response.
-Small judges copy digits well, but they make mistakes with words: for *two thousand and three* they write 203. If there
-are two units, as in *0.49 ounces (14 grams)*, they may copy the wrong number.
+Numbers: if the judge seems to have misread a number, it chooses among the numbers that the program finds in the
+response. Small judges copy digits well, but make mistakes with words: for *two thousand and three* they write 203. If
+there are two units, as in *0.49 ounces (14 grams)*, they may copy the wrong number.
 
 Dates: see `karenina_template.second_look.copied_dates`.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
 
 LONGEST: Final = 8
-"""Maximum words in a value. Anything longer is a sentence, which may contain several values."""
+"""Maximum number of words in a value. Anything longer is a sentence, which may contain several values."""
 
 _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
@@ -89,7 +89,7 @@ _EXAMPLES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ),
     ("No es 1931, como dicen muchos, sino 1936.", ("1931", "1936")),
 )
-"""Responses with their values. None uses the wording of the answers on which results are reported."""
+"""Example responses with their values. None uses the wording of the answers on which results are reported."""
 
 LISTED: Final = PromptTask(
     "listed_values",
@@ -102,36 +102,39 @@ Reply with one JSON object.""",
     family="parsing",
     examples=tuple((text, json.dumps({"values": values}, ensure_ascii=False)) for text, values in _EXAMPLES),
 )
-"""The prompt for the list. It does not show the question, or the judge would list the value it knows."""
+"""The prompt for listing values. It does not include the question, or the judge would list the value it knows."""
 
 _SENTENCE_BREAK: Final = re.compile(r"[.!?]\s")
 _BREAK: Final = re.compile(r"[.!?;:]\s")
 _NOT_CHOSEN: Final = -10.0
-"""The log-probability of options that were not chosen, if the adapter does not report any."""
+"""The log-probability of the options that were not chosen, if the adapter reports none."""
 ListValues = Callable[[str, int], Awaitable[Sequence[str]]]
-"""A function that lets the judge list the values in a response. The number is the minimum."""
+"""A function that makes the judge list the values in a response. The number is the minimum to list."""
 _UNIT: Final = re.compile(r"\bin ([^\W\d_]+)")
 _KINDS: Final = frozenset({"integer", "number"})
 _LIMITS: Final = frozenset({"type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _LEAST, _MOST = 10, 10**15
-"""Bounds of numbers that may be misread. Smaller ones are a single word, and larger ones are not parsed."""
+"""Bounds of numbers that may be misread. Smaller numbers are a single word, and larger ones are not parsed."""
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response is just `value`, in a single sentence of at most `LONGEST` words."""
+    """Return whether the response is a single sentence that says nothing but `value`.
+
+    `value` must have at most `LONGEST` words.
+    """
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
 def find_known(response: str, values: Iterable[str]) -> list[str]:
-    """Return the values of at most `LONGEST` words that occur in the response."""
+    """Return those `values` that occur in the response and have at most `LONGEST` words."""
     return [value for value in values if _is_short(value) and MaskedText(response, [value]).values]
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return the `known` and `listed` values that may be the answer, as written in the response and in order.
+    """Return the `known` and `listed` values that may be the answer, in their order in the response.
 
-    Listed values are left out if all their words are in the question, and any value is left out if it is a clause
-    around another. There are at most `len(LETTERS)` values.
+    Listed values are skipped if all their words are in the question. Any value is skipped if it is a clause that
+    contains another value. At most `len(LETTERS)` values are returned, each as written in the response.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -141,12 +144,11 @@ def select_values(response: str, question: str, known: Sequence[str], listed: It
 
 
 def _is_short(value: str) -> bool:
-    """Return whether the value has from one to `LONGEST` words."""
     return 0 < len(value.split()) <= LONGEST
 
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
-    """Return whether `value` is a clause around another value, judging by the lower-case words around it."""
+    """Return whether `value` is a clause that contains another value, judging by its lower-case words."""
     inner = MaskedText(value, [other for other in values if normalize_value(other) != normalize_value(value)])
     if not inner.values:
         return False
@@ -158,12 +160,14 @@ def _is_clause(value: str, values: Iterable[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of `text` in folded case."""
     return re.findall(r"\w+", text.casefold())
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the name of a form's only field, if it accepts any string (and possibly null)."""
+    """Return the name of the only field in `schema` if it accepts any string, or None.
+
+    Null may be allowed in addition to strings.
+    """
     if len(schema["properties"]) != 1:
         return None
     ((name, part),) = schema["properties"].items()
@@ -173,16 +177,19 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether there is anything for a second look: a single text field, or any numbers or dates."""
+    """Return whether a second look has anything to check in `schema`.
+
+    It checks a single text field, and any number or date fields.
+    """
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Let the judge take a second look at `response`, and return the value it chooses, if any.
+    """Let the judge take a second look at `response`, and return the value it chooses, or None.
 
-    `value` and `rejected` come from the first look. If a reply cannot be used, returns `value` and records the error in
-    the result field `parsing`. Raises `PortError` if the judge cannot be reached.
+    `value` and `rejected` come from the first look. If one of the judge's replies cannot be used, `value` is returned
+    and the error is recorded in the result field `parsing`. Raises `PortError` if the judge cannot be reached.
     """
     try:
         return await check_value(
@@ -206,11 +213,11 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Let the judge choose again for numbers and dates that it seems to have misread. Returns them by field.
+    """Let the judge choose again for numbers and dates that it seems to have misread, and return them by field.
 
-    `values` is its first reply to `request`. If nothing seems misread, the judge is not called. If its choice cannot be
-    used, the result is empty and the error is recorded in the result field `parsing`. If a date had to be chosen,
-    raises `StructuredError` instead.
+    `values` is the judge's first reply to `request`. If nothing seems misread, the judge is not called. If its choice
+    cannot be used, the result is empty and the error is recorded in the result field `parsing`. If the choice was about
+    a date, `StructuredError` is raised instead.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -229,11 +236,12 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return the value that the judge chooses as the answer in `response`, or None if there is none.
+    """Return the value that the judge chooses as the answer in `response`, or None if it chooses none.
 
-    A value that is not from the first look must also be plausible when the judge sees it. If the first look rejected
-    nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise, the result is `value`. If
-    the response is just `value` or has nothing to choose from, this is not a question for the judge.
+    `value` is returned without asking the judge if the response consists of nothing else or there is nothing to choose
+    from. A choice that the first look did not find must also be plausible when the judge sees it in the response. If
+    the first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise,
+    `value` is kept.
     """
     if is_bare(response, value):
         return value
@@ -264,10 +272,7 @@ async def check_value(
 
 
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
-    """Let the judge list the values in the response, at least `count` and at most four.
-
-    Raises `PortError` or `StructuredError` if the judge fails.
-    """
+    """Let the judge list between `count` and four values in `text`."""
     item = {"type": "string", "minLength": 1, "maxLength": 60}
     form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
     request = break_special_tokens(text)
@@ -275,10 +280,9 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Let the judge choose one of the options. Returns the log-probability of each.
+    """Let the judge choose one of the options, and return the log-probability of each.
 
-    If the adapter does not report these, the chosen option gets 0 and the others a low value. Raises `PortError` or
-    `StructuredError` if the judge fails.
+    If the adapter does not report log-probabilities, the chosen option gets 0 and all other options get a low value.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
@@ -289,15 +293,15 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with choices for the `values` that the judge seems to have misread, or None.
+    """Return `schema` with choices for `values` that the judge seems to have misread, or None if there are none.
 
-    - A whole number seems misread if the response does not contain it, but contains numbers written in several words
-      with the same first digit and at most one digit more or less; these are the choices.
-    - Any number seems misread if the response gives it in a unit other than the one in the field's description (*in
-      grams*), followed by a number in that unit in brackets, which is the choice.
+    - A whole number seems misread if the response does not contain it, but does contain numbers of several words that
+      start with the same digit and have at most one digit more or less. These numbers are the choices.
+    - Any number seems misread if the field's description names a unit (*in grams*) and the response gives the number in
+      a different unit, followed by a number in the right unit in brackets. The number in brackets is the choice.
     - For dates, see `date_choices`.
 
-    Null is always a choice too.
+    Null is always one of the choices.
     """
     changed = {}
     for name, part in schema["properties"].items():
@@ -313,13 +317,13 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
 
 
 def is_number_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema is that of a number. It may have limits."""
+    """Return whether a field's schema accepts only numbers, possibly with limits."""
     options = [option for option in part.get("anyOf", ()) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("type") in _KINDS and options[0].keys() <= _LIMITS
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the numbers in brackets after `value` that are in the unit of the description, if it is not."""
+    """Return the numbers in brackets that convert `value` to the unit named in the description."""
     numbers = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"
@@ -330,9 +334,9 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
-    """Return numbers in several words that the judge may have misread as `value`. See `choices_of`.
+    """Return the numbers written in several words that the judge may have misread as `value`. See `choices_of`.
 
-    There are none if `value` is in the response, is not a whole number, or is less than 10 or very large.
+    The result is empty if the response contains `value`, or if `value` is not a whole number, below 10 or very large.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:
@@ -346,5 +350,5 @@ def _similar_numbers(value: float, response: str) -> Sequence[float]:
 
 
 def _read_digits(digits: str) -> float:
-    """Read a number in digits, which may have thousands commas."""
+    """Convert digits, which may have commas between thousands, to a number."""
     return float(digits.replace(",", ""))

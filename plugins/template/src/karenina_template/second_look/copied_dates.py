@@ -1,8 +1,9 @@
-"""Detecting dates that a judge invented, so that they do not count as wrong answers.
+"""Detects dates that a judge invented, so that they do not count as wrong answers.
 
-If a text contains no date, no judge may find one. Small judges copy digits well, but they make mistakes when they
-convert dates: for *26 April 1986* they write 2647-04-19. If the response has no such year, the judge chooses among the
-dates that the program finds there. If there are none, the date is rejected, and the judge is asked again.
+If a text contains no date, the judge cannot have read one. Small judges copy digits well, but make mistakes when they
+convert dates: for *26 April 1986* they write 2647-04-19. If the response does not contain the year of the judge's date,
+the judge chooses among the dates that the program finds there. If there are none, the date is rejected and the judge is
+asked again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _FORMATS: Final = frozenset({"date", "date-time"})
 _YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _SHORT_YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{2}(?![0-9])")
 _ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "mars", "sep"})
-"""Month names that are also English words or parts of names. They count only with a capital letter."""
+"""Month names that are also English words or parts of names. They only count if capitalized."""
 _TIMES: Final = lazy_pattern(
     r"\b(?:(?-i:Day|Eve|Tag|Jour|Día)|"
     r"(?:this|that|same|next|previous|following|last|present) (?:day|week|weekend|month|year|night|morning|evening)|"
@@ -66,7 +67,7 @@ _TIMES: Final = lazy_pattern(
 )
 """Words for times, and number words that `read_numbers` does not read.
 
-One word too many does little harm: dates in responses with the word are not checked.
+An unnecessary word does little harm: it only means that dates in responses with this word are not checked.
 """
 _ROMAN: Final = lazy_pattern(r"\b(?=[MDCLXVI]{2,}\b)M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
 _EAST_ASIAN: Final = lazy_pattern(
@@ -84,19 +85,19 @@ _READ: Final = (
     "MASCULINE",
     "FEMININE",
 )
-"""How the Unicode names of letters in known scripts begin. Text in other scripts may contain a date."""
+"""Prefixes of the Unicode names of letters in known scripts. Text in other scripts may contain a date."""
 
 
 def is_date_field(part: Mapping[str, Any]) -> bool:
-    """Return whether a field's schema is that of a date, with or without a time."""
+    """Return whether a field's schema accepts only dates, with or without a time."""
     options = [option for option in part.get("anyOf", [part]) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("format") in _FORMATS
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return the dates in `response` in ISO format, if the date in `value` seems to be invented.
+    """Return the dates in `response` in ISO format if the date in `value` seems invented.
 
-    Empty if `value` is not a date or its year does not seem invented. See `_is_invented`.
+    The result is empty if `value` is not a date or its year does not seem invented. See `_is_invented`.
     """
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
@@ -104,10 +105,10 @@ def date_choices(value: object, response: str) -> list[str]:
 
 
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
-    """Raise `InvalidReply` if there is a date in the template but there can be none in `text`.
+    """Raise `InvalidReply` if the filled template contains a date although `text` cannot contain one.
 
-    A text without digits, number words and words for times, such as *I do not know*, cannot contain a date. Dates are
-    fine if they or their year are in the question, because a response such as *yes* may refer to them.
+    A text such as *I do not know*, without digits, number words or words for times, cannot contain a date. Dates are
+    accepted if the question contains them or their year, because a response such as *yes* may refer to them.
     """
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
@@ -120,9 +121,9 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield each date in the template with the name of its field, including items of lists.
+    """Yield each date in the filled template with the name of its field. Lists are searched, too.
 
-    Strings count if they can be read as a date. For ambiguous ones, this is the first reading.
+    Strings that can be read as a date are included. If a string is ambiguous, the first reading is used.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
@@ -134,7 +135,7 @@ def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
 
 
 def _may_have_date(text: str) -> bool:
-    """Return whether the text may contain a date. If in doubt, as in some scripts, it may."""
+    """Return whether the text may contain a date. In doubt, for example for an unknown script, the result is True."""
     text = unicodedata.normalize("NFKC", text)
     if any(char.isnumeric() for char in text) or _EAST_ASIAN.search(text) or _ROMAN.search(text):
         return True
@@ -150,7 +151,7 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` if the year of a date seems invented and there are no dates to choose from.
+    """Raise `InvalidReply` if a date's year seems invented and the response has no dates to choose from.
 
     Strings and lists are not checked. See `_is_invented`.
     """
@@ -162,10 +163,10 @@ def check_years(answer: BaseAnswer, response: str) -> None:
 
 
 def _is_invented(year: int, response: str) -> bool:
-    """Return whether there are years in the response, but not this one.
+    """Return whether the response contains years, but not the given one.
 
-    It can be written in four digits, two digits or English words. Returns False if there is no year in four digits,
-    because the response may use other words or another calendar.
+    The given year may be written in four digits, two digits or English words. Returns False if the response has no
+    four-digit year, because it may use other words or another calendar.
     """
     text = unicodedata.normalize("NFKC", response)
     if not _YEAR.search(text) or f"{year:04}" in text or f"{year % 100:02}" in _SHORT_YEAR.findall(text):

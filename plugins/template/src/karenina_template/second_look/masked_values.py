@@ -1,7 +1,7 @@
-"""Responses with letters for values, so that a judge reads what is said about a value without seeing it.
+"""Responses in which values are replaced with letters, so that a judge reads about a value without seeing it.
 
 Small judges often extract a value that the response denies or corrects. They are right more often if they choose a
-letter instead. A judge may prefer one letter, so it chooses twice, with letters exchanged, and the mean of the
+letter instead. Because a judge may prefer one letter, it chooses twice with the letters exchanged, and the mean of the
 log-probabilities decides.
 """
 
@@ -17,7 +17,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_toolkit.folding import FoldedText, fold
 
 NEAR: Final = 2
-"""How many sentences to show before and after a sentence with a letter."""
+"""Number of sentences to show before and after each sentence with a letter."""
 
 _QUOTES: Final = "\"'«»“”„\u2018\u2019"
 _EDGES: Final = f" \t\n.,;:!?()[]{_QUOTES}"
@@ -26,21 +26,21 @@ _SENTENCE: Final = re.compile(rf"\S.*?(?:[.!?][)\]{_QUOTES}]*(?=\s)|[。\uff01\u
 _WORD: Final = re.compile(r"\w")
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _LETTER: Final = rf"[^\W{_UNSPACED}]"
-"""A letter or digit in a script with spaces between words. A value must not be next to one."""
+"""A letter or digit in a script with spaces between words. Values next to one are not matched."""
 LETTERS: Final = ("X", "Y", "Z", "V")
-"""The letters for values. At most four values are masked."""
+"""The letters that replace values. At most four values are masked."""
 NONE: Final = "none"
 PLAUSIBLE: Final = -5.0
 """The lowest log-probability at which a value is plausible in its own words.
 
-In the generated answers used for choosing prompts, 57 of 60 right values were above it, and 21 of 23 phrases that are
+In the generated answers used for choosing prompts, 57 of 60 correct values were above it, and 21 of 23 phrases that are
 not values were below it.
 """
 LEAD: Final = 1.1
 """How far another value, or "none", must be ahead if the first look rejected nothing.
 
-This is a difference between mean log-probabilities, chosen on generated and recorded answers. If the first look
-extracted a sentence, a value in it must be ahead of the others by half of this.
+This is a difference between mean log-probabilities, chosen with generated and recorded answers. If the first look
+extracted a whole sentence, a value within the sentence must be ahead of the other values by half of this.
 """
 _EXAMPLES: Final = (
     ("X is what most people would tell you. They are wrong: Y it is.", "Y"),
@@ -102,7 +102,7 @@ _EXAMPLES: Final = (
     ("Y, hm, wait, I misread the question. X.", "X"),
     ("It is Y, and you should not mix it up with X, which many write.", "Y"),
 )
-"""Masked texts with the right reply: a letter, words, or "none".
+"""Masked texts with the correct reply: a letter, words, or "none".
 
 None uses the wording of the answers on which results are reported.
 """
@@ -122,14 +122,14 @@ Reply with one JSON object.""",
 )
 """The prompt for choosing a masked value, tested on generated answers (`benchmarks/built_answers.py`)."""
 Choose = Callable[[str, Sequence[str]], Awaitable[Mapping[str, float]]]
-"""A function that shows a masked text to the judge, and returns the log-probability of each option."""
+"""A function that shows a masked text to the judge and returns the log-probability of each option."""
 
 
 class MaskedText:
-    """A response, and where the given values are in it.
+    """A response with the positions of the given values.
 
-    `values` contains each value in the response once, as written there. Case, white space, surrounding punctuation and
-    look-alike characters make no difference. If two values overlap, the longer one wins.
+    `values` contains each value that occurs in the response once, as written there. Case, white space, surrounding
+    punctuation and look-alike characters are ignored. If two values overlap, the longer one wins.
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
@@ -145,7 +145,7 @@ class MaskedText:
         self.values: Sequence[str] = tuple(dict.fromkeys(in_order))
 
     def _find(self, value: str) -> None:
-        """Record where `value` is in the response, unless another value is there."""
+        """Record where `value` occurs in the response, except inside other values."""
         words = r"\s+".join(re.escape(word) for word in value.split()).replace(",", r"\s*,")
         for match in re.finditer(rf"(?<!{_LETTER}){words}(?!{_LETTER})", self._text.folded, re.IGNORECASE):
             start, end = self._text.original_span(*match.span())
@@ -153,12 +153,12 @@ class MaskedText:
                 self._places[start, end] = self._wordings.setdefault(value, self._response[start:end])
 
     def wording(self, value: str) -> str | None:
-        """Return `value` as written in the response, or None if it does not occur."""
+        """Return `value` as written in the response, or None if it does not occur there."""
         return self._wordings.get(normalize_value(value))
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values. Two that only occur together, separated by a comma, are joined.
+        """The values, with two of them joined if they only occur together, separated by a comma.
 
         For example, *Season 3, Episode 22* is one value.
         """
@@ -180,7 +180,8 @@ class MaskedText:
     def shown(self, letters: Mapping[str, str]) -> str:
         """Return the response with each value replaced by its letter.
 
-        There must be a letter for each of `values`. Only sentences near a value are kept, separated by single spaces.
+        `letters` must have a letter for each of `values`. Only sentences near a value are kept, separated by single
+        spaces.
         """
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):
@@ -196,14 +197,15 @@ class MaskedText:
 
 
 def normalize_value(value: str) -> str:
-    """Fold `value` to lower case, with single spaces and without surrounding punctuation."""
+    """Return `value` in lower case, with single spaces and without surrounding punctuation."""
     return " ".join(fold(value).strip(_EDGES).casefold().split())
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
-    """Return the mean log-probability that each value is the answer in `response`. None means "no answer".
+    """Return the mean log-probability of each value being the answer in `response`. The key None means "no answer".
 
-    There must be at most four `values`, written as in the response. The judge is called twice, with letters exchanged.
+    There must be at most four `values`, written as in the response. The judge is called twice, with the letters
+    exchanged.
     """
     scores: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):
@@ -215,7 +217,7 @@ async def score_values(response: str, values: Sequence[str], choose: Choose) -> 
 
 
 async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
-    """Return whether the judge accepts `value` when it sees it. Only the `others` are masked."""
+    """Return whether the judge accepts `value` when it can read it. Only `others` are masked."""
     letters = dict(zip(others, LETTERS, strict=False))
     scores = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
     return scores[value] >= PLAUSIBLE

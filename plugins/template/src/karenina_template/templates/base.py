@@ -39,16 +39,16 @@ from karenina_template.templates.primitives import Undecided
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 
 OWN_FIELDS: Final = frozenset({"id", "correct", "regex"})
-"""The fields that every answer has. Judges do not fill them, and schemas do not contain them."""
+"""Fields that every answer has. Judges do not fill them, and schemas do not contain them."""
 METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_results", "field_scores"})
-"""The methods that verification calls. Fields cannot have these names."""
+"""Methods that verification calls. Fields cannot have these names."""
 
 NO_RESPONSES: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """The rules of the verified fields by name, and the strategy that combines them.
+    """The rules of the verified fields, keyed by name, and the strategy that combines them.
 
     Without a strategy, all fields must pass.
     """
@@ -70,7 +70,7 @@ class AnswerKey:
         return {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
 
     def without(self, names: Collection[str]) -> Self | None:
-        """Return the key without these fields, or None if no condition is left."""
+        """Return the key without the fields in `names`, or None if no condition remains."""
         strategy = None if self.strategy is None else prune(self.strategy, names)
         rules = {name: rule for name, rule in self.rules.items() if name not in names}
         if not rules or (strategy is None) is not (self.strategy is None):
@@ -80,11 +80,11 @@ class AnswerKey:
     def results(
         self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
     ) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, given the raw `response` and the extracted values keyed by field.
+        """Return whether each field passes, given the raw `response` and the extracted `values`.
 
-        `responses` contains the responses of fields that read another one, such as a turn of a conversation. A field
-        whose known value is missing is undecided. A known value is itself the response that it comes from, because no
-        judge made it up. Raises `InvalidAnswer` if a primitive returns an invalid result.
+        `responses` maps fields to the text they read instead of `response`, such as a turn of a conversation. A field
+        whose known value is missing is undecided. For a field with a known value, the value itself serves as the
+        response, because no judge can have made it up. Raises `InvalidAnswer` if a primitive returns an invalid result.
         """
         results: dict[str, bool | Undecided] = {}
         for name, rule in self.rules.items():
@@ -98,15 +98,15 @@ class AnswerKey:
         return results
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
-        """Return the credit for each field from 0 to 1. For undecided fields, it is None."""
+        """Return the credit for each field, from 0 to 1. The credit of an undecided field is None."""
         return {name: rule.credit(results[name], values.get(name)) for name, rule in self.rules.items()}
 
     def verdict(self, results: Mapping[str, Result]) -> bool | None:
-        """Return the verdict, or None if it is undecided."""
+        """Return the verdict for `results`, or None if it is undecided."""
         return passes(self.strategy, results)
 
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
-        """Return why fields of the strategy are undecided, if any are.
+        """Return the reasons for undecided fields of the strategy, or None if all are decided.
 
         For example, "field year: 01/02/2024 can be read as two different dates".
         """
@@ -119,14 +119,14 @@ class AnswerKey:
         return "; ".join(reasons) or None
 
     def grade(self, scores: Mapping[str, float | None]) -> float:
-        """Return the granular score from 0 to 1, given the credits. A credit of None counts as 0."""
+        """Return the granular score from 0 to 1 for the given credits. A credit of None counts as 0."""
         return granular(self.strategy, {name: rule.weight for name, rule in self.rules.items()}, scores)
 
 
 def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
-    """Return `strategy` as a tree. A string is the name of a field.
+    """Return `strategy` as a tree. A string is taken as a field name.
 
-    Raises `TemplateError` if the strategy is invalid or names anything that is not in `fields`.
+    Raises `TemplateError` if the strategy is invalid or refers to anything that is not in `fields`.
     """
     if isinstance(strategy, str):
         strategy = FieldCheck(strategy)
@@ -145,17 +145,17 @@ class BaseAnswer(BaseModel):
     """Base class of answer templates. Subclasses are usually called `Answer`.
 
     A judge fills the fields, and `verify` returns the verdict. If you declare the fields with `VerifiedField`, there is
-    nothing else to do. A class can also define its own `verify` and `verify_granular`. Use a method
-    `ground_truth(self)`, which is called for each new answer, or `model_post_init` to set `self.correct` (the ground
-    truth, for your own use), `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By
-    default, `correct` contains the ground truths of the verified fields. `id` is the question's ID.
+    nothing else to do. A class can also define its own `verify` and `verify_granular`. Define `ground_truth(self)`,
+    which is called for each new answer, or `model_post_init` to set `self.correct` (the ground truth, for your own
+    use), `self.regex` (patterns for the raw response, see `verify_regex`) and other attributes. By default, `correct`
+    contains the ground truths of the verified fields. `id` is the question's ID.
 
     If the judge finds nothing for a field, the field is None, whatever its annotation. None never passes.
 
-    If a primitive cannot decide whether a value passes, the result of the field is None, and so is the verdict if it
-    depends on the field. Your own `verify` gets None from `field_results`, and may return None or `Undecided(why)`
-    itself. If it returns True or False, it is called again with each possible result of the field, and all verdicts
-    must be the same for the answer to be decided.
+    If a primitive cannot decide whether a value passes, the field's result is None. The verdict is then None as well,
+    if it depends on the field. Your own `verify` gets None from `field_results`, and may return None or
+    `Undecided(why)` itself. If it returns True or False, it is called again with each possible result of the undecided
+    field. The answer only counts as decided if all these calls return the same verdict.
     """
 
     id: SkipJsonSchema[str | None] = Field(default=None, exclude=True, repr=False)
@@ -182,7 +182,8 @@ class BaseAnswer(BaseModel):
         """Return the ground truths and the strategy that the class declares.
 
         A class loaded from source has neither; see `Template`. Raises `TemplateError` if a ground truth does not fit
-        its field, the strategy names a field that is not verified, a field has a reserved name, or a method is async.
+        its field, the strategy refers to a field that is not verified, a field has a reserved name, or a method is
+        async.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -196,13 +197,13 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the JSON Schema of the class, without ground truths, weights and defaults."""
+        """Return the JSON Schema of the class, without ground truths, weights or defaults."""
         return without_secrets(super().model_json_schema(*args, **kwargs))
 
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set a field, or an attribute of the template such as a tolerance."""
+            """Set a field, or another attribute of the template such as a tolerance."""
             cls = type(self)
             settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
             if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):
@@ -213,8 +214,8 @@ class BaseAnswer(BaseModel):
     def verify(self) -> bool | Undecided | None:
         """Return whether the answer is correct, or None if this cannot be decided.
 
-        This depends on `VerificationStrategy`; without one, all fields must pass. A template that only has patterns
-        (`self.regex`) always passes here, because they decide later. Raises `TemplateError` if there is nothing to
+        The class's `VerificationStrategy` decides. Without one, all fields must pass. A template that only has patterns
+        (`self.regex`) always passes here, because they are checked later. Raises `TemplateError` if there is nothing to
         verify.
         """
         key = self._answer_key()
@@ -231,8 +232,8 @@ class BaseAnswer(BaseModel):
     def verify_granular(self) -> float | None:
         """Return how much of the answer is correct, from 0 to 1, based on weights and partial credit.
 
-        Returns None if the verdict is undecided. An undecided field earns nothing. For a class without `VerifiedField`,
-        this is 1.0 or 0.0, depending on `verify`.
+        Undecided fields earn nothing, and an undecided verdict returns None. For a class without `VerifiedField`, the
+        result is 1.0 or 0.0, depending on `verify`.
         """
         key = self._answer_key()
         if not key.rules:
@@ -258,19 +259,20 @@ class BaseAnswer(BaseModel):
     def settle(
         self, key: AnswerKey, responses: Mapping[str, str], results: Mapping[str, Undecided | Literal[False]]
     ) -> None:
-        """Verify the answer by `key`, with a response for each field, and with these results whatever the values are.
+        """Verify the answer with `key`, using the given response for each field and the given results.
 
-        For answers bound to a question, which have all rules of their template at first.
+        A field in `results` gets this result whatever its value is. This is meant for answers bound to a question,
+        which start with all rules of their template.
         """
         self._key, self._responses = key, responses
         self._unfilled = {**(self._unfilled or {}), **results}
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the result for each verified field, with the reason if the field is undecided.
+        """Return the result of each verified field. Undecided results contain the reason.
 
-        The results for fields whose known value is None are those set by `BoundTemplate.bind`, and those for fields
-        whose turn of a conversation is missing those set by `read_turns`. Undecided results are
-        replaced with the results that `Comparison` assumes.
+        Fields whose known value is None get the result set by `BoundTemplate.bind`, and fields whose turn is missing
+        from the conversation get the result set by `read_turns`. Undecided results are replaced with those assumed by
+        `Comparison`.
         """
         own = self.__pydantic_private__ or {}
         responses = own.get("_responses") or NO_RESPONSES
@@ -280,7 +282,6 @@ class BaseAnswer(BaseModel):
         return {**results, **assumed} if (assumed := self._assumptions()) else results
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
-        """Return the credit for each verified field, given the results."""
         scores = self._answer_key().credits(results, self._values())
         return {**scores, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
@@ -294,12 +295,10 @@ class BaseAnswer(BaseModel):
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _bound_response(self) -> str:
-        """Return the raw response, or an empty string if there is none."""
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
         return response
 
     def _values(self) -> dict[str, object]:
-        """Return the values of the verified fields, keyed by name."""
         return {name: getattr(self, name) for name in self._answer_key().rules}
 
 
@@ -307,7 +306,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
     """Make new instances of the class call `ground_truth()`, and set `correct` if the class does not.
 
     Only classes with ground truths get another `model_post_init`. The shared classes of declared templates have none,
-    and must remain fast.
+    so they stay fast.
     """
     inherited = cls.model_post_init
     if hasattr(inherited, "sets_truth"):
@@ -318,7 +317,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        """Call `ground_truth()` and the inherited method, and set `correct` if they have not."""
+        """Call `ground_truth()` and the inherited method, and set `correct` if neither of them did."""
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):
@@ -334,7 +333,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
     """Remove verification data and defaults from a schema.
 
-    Properties that have the same names as these keys are kept.
+    Schema properties that happen to have the same names are kept.
     """
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():
@@ -350,7 +349,6 @@ def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean(part: Any) -> Any:
-    """Apply `without_secrets` to everything in part of a schema."""
     if isinstance(part, dict):
         return without_secrets(part)
     return [_clean(item) for item in part] if isinstance(part, list) else part

@@ -1,4 +1,4 @@
-"""Loaded templates, alone or bound to a question."""
+"""Loaded templates, on their own or bound to a question."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from karenina_toolkit.structured.schema_repair import repair
 _DATES: Final = frozenset({date, datetime})
 NO_VALUES: Final[Mapping[str, KnownValue]] = {}
 _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
-"""Constraints whose value is in pydantic's errors. Those about literals and enumerations list the values."""
+"""Constraints whose value appears in pydantic's errors. Errors about literals and enums list the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An answer template: a `shape`, which templates share, with its own `key` (ground truths and strategy).
+    """An answer template, made of a shared `shape` and its own `key` (ground truths and strategy).
 
-    `descriptions` contains the field descriptions, unless the shape does. `own_source` is None if the source is
-    unavailable. Use `load_template` or `template_of_class` to create a template.
+    Several templates can share a `shape`. `descriptions` contains the field descriptions, unless the shape does.
+    `own_source` is None if the source is unavailable. Use `load_template` or `template_of_class` to create a template.
     """
 
     shape: Shape
@@ -56,9 +56,9 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Create a template from a class, its shape and its source.
+        """Create a template from a class with its shape and source.
 
-        If there is no source, the template ID is based on the class's name, schema, rules and strategy. Raises
+        Without a source, the template ID is based on the class's name, schema, rules and strategy. Raises
         `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
@@ -80,19 +80,19 @@ class Template:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class shared by all templates of this shape, without ground truths.
+        """The class without ground truths, shared by all templates with the same shape.
 
-        For declared templates, it has no descriptions either; see `judge_schema`.
+        For declared templates, the class has no descriptions either; see `judge_schema`.
         """
         return self.shape.answer_class
 
     @property
     def has_code(self) -> bool:
-        """Whether this comes from a class, which may have methods, rather than from declarations."""
+        """Whether the template comes from a class, which may have methods, and not from declarations alone."""
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema for the judge, as a copy. See `judge_schema` in `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge. See `judge_schema` in `templates.shapes.schema`."""
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -101,9 +101,10 @@ class Template:
         return schema
 
     def why_unfit(self, name: str) -> str | None:
-        """Return why the type of the field `name` accepts no value of its source, and how to fix this.
+        """Return the reason, with a fix, if the type of field `name` accepts no value from its source.
 
-        Return None if it may accept one, if the field has no source, or if no installed plugin offers the source.
+        Returns None if the type may accept a value, if the field has no source, or if no installed plugin offers the
+        source.
         """
         source = self.key.sources().get(name)
         offer = find_offer(source) if source is not None else None
@@ -119,7 +120,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class BoundTemplate:
-    """A template bound to a question. `part` contains the fields that a judge fills, if those are not all (`only`).
+    """A template bound to a question. If a judge fills only some of the fields, `part` lists them (see `only`).
 
     Only `judge_schema`, `judge_fields` and `hints` may be shown to models, because they contain no ground truths,
     weights or defaults.
@@ -131,17 +132,17 @@ class BoundTemplate:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class shared by all templates of this shape, without ground truths."""
+        """The class without ground truths, shared by all templates with the same shape."""
         return self.template.answer_class
 
     @property
     def template_id(self) -> str:
-        """The MD5 of the source, in hexadecimal."""
+        """The MD5 hash of the source, in hexadecimal."""
         return self.template.template_id
 
     @property
     def judge_fields(self) -> tuple[str, ...]:
-        """The fields for a judge to fill, in the order of the schema. Empty if no judge is needed."""
+        """The fields for a judge to fill, in the order of the schema. It is empty if no judge is needed."""
         fields = self.template.shape.judge_fields
         return fields if self.part is None else tuple(name for name in fields if name in self.part)
 
@@ -149,13 +150,13 @@ class BoundTemplate:
     def composition(self) -> str | None:
         """The name of the strategy: "all_of", "any_of" or "at_least_n(2)".
 
-        None if the class has its own `verify` or no field is verified.
+        It is None if the class has its own `verify` or no field is verified.
         """
         return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
 
     @property
     def is_graded(self) -> bool:
-        """Whether there is a granular score, from verified fields or the class's own `verify_granular`."""
+        """Whether the template has a granular score, from verified fields or from its own `verify_granular`."""
         return bool(self.template.key.rules) or self.answer_class.verify_granular is not BaseAnswer.verify_granular
 
     @property
@@ -165,47 +166,46 @@ class BoundTemplate:
 
     @property
     def description(self) -> str | None:
-        """The template's docstring, with notes of its author. Judges do not see it."""
+        """The template's docstring, for the author's own notes. Judges never see it."""
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema for the judge, as a copy. See `judge_schema` in `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge. See `judge_schema` in `templates.shapes.schema`."""
         schema = self.template.judge_schema()
         return schema if self.part is None else schema_of_part(schema, self.judge_fields)
 
     def only(self, fields: Collection[str]) -> BoundTemplate:
-        """Return the template for a judge that fills only these of its fields."""
+        """Return the template for a judge that fills only the given fields."""
         return replace(self, part=tuple(fields))
 
     def hints(self) -> dict[str, str]:
-        """Return the extraction hints by field, for fields that a judge fills."""
+        """Return the extraction hints for the fields that a judge fills, keyed by field."""
         rules = self.template.key.rules
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     @property
     def sources(self) -> dict[str, str]:
-        """The names of the known values that fill fields, keyed by field. No judge fills these fields."""
+        """The names of the known values that fill fields, keyed by field. A judge does not fill these fields."""
         return self.template.key.sources()
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the options for plugins by field."""
+        """Return the plugin options, keyed by field."""
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
     def bind(
         self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
     ) -> BaseAnswer:
-        """Return the answer with the judge's `values`, the question's ID, the ground
-        truths, the weights and the `response`.
+        """Return the answer made of the judge's `values` and the question's ID, ground truths, weights and `response`.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
-        values are repaired in the same way as a judge's reply (see `repair`): "yes" for a boolean, "2" for a numeric
-        literal. Dates are then also parsed as the date primitives parse them ("15 January 2024"). An ambiguous date
-        remains a string if the field's primitive decides the verdict. None remains None, whatever the annotation.
+        values are repaired in the same way as a judge's reply (see `repair`), for example "yes" for a boolean or "2"
+        for a numeric literal. Dates are then also parsed like the date primitives do ("15 January 2024"). An ambiguous
+        date stays a string if the field's primitive decides the verdict. None stays None, whatever the annotation.
         Unknown keys, and fields that a judge does not fill, are ignored.
 
-        `known` contains the known values by name, which fill the fields that have a source. A value that does not fit
-        the field's type is compared unchanged. A field whose value is None or missing is undecided, or wrong if the
-        value `counts` as wrong.
+        `known` maps names to known values, which fill the fields that have a source. A known value that does not fit
+        the field's type is compared unchanged. A field whose known value is None or missing is undecided, or wrong if
+        the value `counts` as wrong.
 
         Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception raised by the
         class's own code.
@@ -233,7 +233,7 @@ class BoundTemplate:
         return answer
 
     def bind_again(self, values: Mapping[str, object], response: str) -> BaseAnswer:
-        """Return one answer with values of answers that were bound before, each by a judge for a part of the fields.
+        """Return one answer that combines `values` from several answers, each bound to a part of the fields.
 
         Fields without a value are None.
         """
@@ -244,8 +244,8 @@ class BoundTemplate:
     def expected(self) -> dict[str, Any]:
         """Return the ground truths by field as JSON values.
 
-        For a class without verified fields, this is its `correct`, if that does not depend on the answer. If it is not
-        a mapping, it becomes the value of the key "correct". Empty if there are no ground truths.
+        For a class without verified fields, this is its `correct`, unless `correct` depends on the answer. If `correct`
+        is not a mapping, it becomes the value of the key "correct". The result is empty if there are no ground truths.
         """
         rules = self.template.key.rules
         if rules:
@@ -260,22 +260,22 @@ class BoundTemplate:
         return truths if isinstance(truths, dict) else {"correct": truths}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
-        """Return the values from the judge by field, as JSON values."""
+        """Return the values that the judge extracted, keyed by field, as JSON values."""
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def with_known_values(self, answer: BaseAnswer, known: Mapping[str, KnownValue]) -> BaseAnswer:
-        """Return `answer`, which was bound without known values, bound again with these known values.
+        """Return `answer` bound again with the given known values.
 
-        A template without sources needs none, so its answer is returned unchanged.
+        `answer` must have been bound without known values. A template without sources needs none, so its answer is
+        returned unchanged.
         """
         return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
         """Return the answer with the judge's values, repaired if a field rejects any of them.
 
-        `filled` contains the known values by field. The answer has them only if its class accepts them.
-
-        Raises pydantic's `ValidationError` for values that remain invalid, and for missing fields.
+        `filled` contains the known values by field, which the answer only gets if its class accepts them. Raises
+        pydantic's `ValidationError` for missing fields and for values that are still invalid after the repair.
         """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
@@ -320,9 +320,9 @@ class BoundTemplate:
         return answer
 
     def _read(self, present: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with these values, without those in `filled` if its class rejects them.
+        """Return the answer with the values in `present`, and with those in `filled` if its class accepts them.
 
-        Raises pydantic's `ValidationError` if it rejects those in `present`.
+        Raises pydantic's `ValidationError` if the class rejects the values in `present`.
         """
         values = {**present, **filled, "id": self.question_id}
         try:
@@ -333,10 +333,10 @@ class BoundTemplate:
         return self._read(present, {})
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Repair the values to fit their fields. Ambiguous dates are returned separately, by field.
+        """Repair the values to fit their fields, and return ambiguous dates separately.
 
-        They remain strings, because the primitive can return `Undecided` for them. This is only done for dates of
-        fields with a primitive, and not if the class has its own `verify`.
+        Ambiguous dates stay strings, because the primitive can return `Undecided` for them. This only applies to dates
+        in fields with a primitive, and not if the class has its own `verify`.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)
@@ -354,25 +354,25 @@ class BoundTemplate:
 
 
 def _is_timestamp(value: object) -> bool:
-    """Return whether pydantic would read `value` as seconds since 1970. A judge means a year, for example."""
+    """Return whether pydantic would read `value` as seconds since 1970. A judge may mean a year, for example."""
     if isinstance(value, str):
         return value.strip().lstrip("+-").replace(".", "", 1).isdigit()
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` can be read as two dates, in a field that allows dates.
+    """Return whether `value` can be read as two different dates, in a field that allows dates.
 
-    `format` is the only format for dates, if set. See `read_dates`.
+    If set, `format` is the only accepted date format. See `read_dates`.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Convert dates in `value` to ISO 8601, where the schema expects them and they are unambiguous.
+    """Convert unambiguous dates in `value` to ISO 8601 wherever the schema expects dates.
 
-    `format` is the only format for dates, if set. See `read_dates`.
+    If set, `format` is the only accepted date format. See `read_dates`.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
@@ -393,12 +393,12 @@ def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any
 
 
 def template_id(source: str) -> str:
-    """Return the MD5 hash of `source` in hexadecimal. It is an identifier, and does not protect against tampering."""
+    """Return the MD5 hash of `source` in hexadecimal. It is an identifier, not protection against tampering."""
     return hashlib.md5(source.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` if a class has no rule, `verify`, pattern or `correct`, and so verifies nothing.
+    """Raise `TemplateError` if the class verifies nothing: it has no rule, `verify`, pattern or `correct`.
 
     A class that cannot be created without values is accepted.
     """
@@ -413,7 +413,7 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 
 def as_json(value: object) -> Any:
-    """Convert `value` to JSON values. Sets become sorted lists, and unsupported values strings."""
+    """Convert `value` to JSON values. Sets become sorted lists, and unsupported values become strings."""
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
@@ -428,8 +428,8 @@ def as_json(value: object) -> Any:
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
     """Set the type of each validation error, which decides whether the judge sees its message.
 
-    The judge sees messages that contain only constraints from the schema `shown`. All others have the type
-    "constraint", because they could reveal the ground truth, such as bounds of dates.
+    The judge sees messages that contain only constraints from the schema `shown`. All other errors get the type
+    "constraint", because their messages could reveal the ground truth, such as the bounds of a date.
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})
@@ -442,7 +442,7 @@ def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDet
 
 
 def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
-    """Return a string that identifies a class without a source, with its name, schema, rules and strategy."""
+    """Return a string that identifies a class without a source by its name, schema, rules and strategy."""
     rules = {
         name: [
             as_json(rule.truth),
@@ -459,4 +459,4 @@ def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> s
 
 ANSWER_CLASS: Final = ArtifactKey("answer_class", BoundTemplate)
 PARSED_ANSWER: Final = ArtifactKey("parsed_answer", BaseAnswer)
-"""The standard keys ANSWER_CLASS and PARSED_ANSWER, with their actual types."""
+"""The standard keys ANSWER_CLASS and PARSED_ANSWER with their actual types."""

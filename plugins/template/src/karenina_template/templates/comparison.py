@@ -1,4 +1,4 @@
-"""Verifying one answer, comparing each field only once."""
+"""Verifies one answer, comparing each field only once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from karenina_template.templates.primitives import Undecided
 
 _DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
 _MOST_ASSUMPTIONS: Final = 64
-"""Maximum combinations of assumed results. This is enough for six undecided fields."""
+"""Maximum number of combinations of assumed results. This is enough for six undecided fields."""
 
 
 @dataclass(slots=True)
 class Comparison:
     """The results of `verify`, `verify_granular`, `field_results` and `field_scores` for an answer.
 
-    Comparisons may be slow (embeddings), so each field is only compared once. If a class overrides one of these
-    methods, it is called instead, and may raise any exception.
+    Each field is compared only once, because comparisons may be slow (embeddings). If a class overrides one of these
+    methods, its method is called instead and may raise any exception.
     """
 
     answer: BaseAnswer
@@ -42,10 +42,10 @@ class Comparison:
     def passed(self) -> bool | None:
         """Return the result of `verify`, or None if it is undecided.
 
-        Call `why_undecided` for the reason. A class may define its own `verify`, and its exceptions propagate. If no
+        Call `why_undecided` for the reason. A class may define its own `verify`, whose exceptions propagate. If no
         field is undecided, None counts as False. Otherwise, `verify` must return the same result for each possible
-        outcome of the field; if it returns None or raises an exception, the answer is undecided. Raises `InvalidAnswer`
-        if the result is not a verdict.
+        outcome of the undecided fields. If it returns None or raises an exception, the answer is undecided. Raises
+        `InvalidAnswer` if the result is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
@@ -71,7 +71,7 @@ class Comparison:
         return bool(verdict)
 
     def why_undecided(self) -> str | None:
-        """Return why `passed` returned None, if it did."""
+        """Return the reason if `passed` returned None."""
         return self._why
 
     def granular(self) -> float | None:
@@ -96,7 +96,6 @@ class Comparison:
         return self._scores
 
     def _results(self) -> Mapping[str, Result]:
-        """Return the result for each field. They are compared on the first call."""
         if self._compared is None:
             self._compared = self.answer._results()
         return self._compared
@@ -116,7 +115,7 @@ class Comparison:
         return {name: result for name, result in results.items() if known_result(result) is None}
 
     def _reasons(self, undecided: Mapping[str, Result]) -> str | None:
-        """Return why fields are undecided. The strategy does not count if the class has its own `verify`."""
+        """Return the reasons why fields are undecided. The strategy is ignored if the class has its own `verify`."""
         key = self.answer._answer_key() if type(self.answer).verify is BaseAnswer.verify else AnswerKey()
         compared = self._results()
         return key.why_undecided({name: compared.get(name, result) for name, result in undecided.items()})
@@ -147,8 +146,8 @@ class Comparison:
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
     """Return the result of `verify`. 0, 1 and empty values (from `self.gene and ...`) become booleans.
 
-    Exceptions from `verify` propagate. Raises `InvalidAnswer` for anything else, such as a coroutine (which would be
-    truthy).
+    Exceptions from `verify` propagate. Raises `InvalidAnswer` for anything else, such as a coroutine, which would be
+    truthy.
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):
@@ -165,6 +164,5 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
 
 
 def _name(answer: BaseAnswer) -> str:
-    """Return the template's name and the question's id, if any, for a message."""
     of = f" for question {answer.id}" if answer.id is not None else ""
     return f"the template {type(answer).__name__}{of}"

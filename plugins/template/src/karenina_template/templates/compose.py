@@ -1,13 +1,13 @@
-"""Combining the results of fields into one verdict and one granular score.
+"""Combines field results into one verdict and one granular score.
 
-A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`, with fields (`FieldCheck`, or the field's name) as leaves:
+A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`. Its leaves are fields (`FieldCheck` or the field's name):
 
     AnyOf("trade_name", AllOf("generic_name", AtLeastN(2, "class", "target", "route")))
 
 Without a tree (None), all fields must pass.
 
-A field's result may be undecided (None, or `Undecided`). A condition on such a field is undecided too, unless its
-result is the same whether the field passes or fails.
+A field's result may be undecided (None or `Undecided`). A condition on such a field is undecided too, unless the
+condition's result is the same whether the field passes or fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from karenina_template.templates.primitives import Undecided
 
 @dataclass(frozen=True)
 class FieldCheck:
-    """A condition that passes if the field passes."""
+    """A condition that passes if its field passes."""
 
     field: str
 
@@ -107,7 +107,7 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
 
 
 def _condition(condition: object) -> Tree:
-    """Return a condition as a tree. A string is the name of a field. Raises `ValueError` for anything else."""
+    """Return `condition` as a tree. A string is taken as a field name. Raises `ValueError` for anything else."""
     if isinstance(condition, str):
         return FieldCheck(condition)
     if isinstance(condition, Tree):
@@ -118,7 +118,6 @@ def _condition(condition: object) -> Tree:
 
 
 def _leaves(tree: Tree) -> Iterator[str]:
-    """Yield the fields in the tree from left to right, possibly several times."""
     if isinstance(tree, FieldCheck):
         yield tree.field
     else:
@@ -132,9 +131,9 @@ def fields_of(tree: Tree) -> tuple[str, ...]:
 
 
 def prune(tree: Tree, names: Collection[str]) -> Tree | None:
-    """Return the tree without the fields in `names`, or None if nothing is left.
+    """Return `tree` without the fields in `names`, or None if nothing remains.
 
-    `AtLeastN` then needs at most all of the conditions that are left.
+    The number required by `AtLeastN` is lowered if fewer conditions remain.
     """
     if isinstance(tree, FieldCheck):
         return None if tree.field in names else tree
@@ -148,7 +147,7 @@ def prune(tree: Tree, names: Collection[str]) -> Tree | None:
 
 
 def validate(tree: Tree | None, names: Collection[str]) -> None:
-    """Raise `ValueError` if `tree` names fields that are not in `names`."""
+    """Raise `ValueError` if `tree` contains fields that are not in `names`."""
     unknown = [field for field in fields_of(tree) if field not in names] if tree is not None else []
     if unknown:
         hints = []
@@ -173,13 +172,13 @@ def describe(tree: Tree | None) -> str:
 
 
 Result = bool | Undecided | None
-"""The result of a field. None and `Undecided` both mean undecided."""
+"""A field's result. None and `Undecided` both mean undecided."""
 
 
 def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
     """Return whether `tree` passes, or None if this depends on undecided fields.
 
-    Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field of the tree.
+    Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field that `tree` contains.
     """
     if tree is None:
         return _at_least(len(results), [*map(known_result, results.values())])
@@ -193,7 +192,6 @@ def known_result(result: Result) -> bool | None:
 
 
 def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
-    """Return whether the tree passes, or None if this depends on undecided fields."""
     if isinstance(tree, FieldCheck):
         return known_result(results[tree.field])
     parts = [_passes(condition, results) for condition in tree.conditions]
@@ -207,7 +205,7 @@ def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
 
 
 def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
-    """Return whether at least `n` of the parts pass, or None if this depends on undecided parts."""
+    """Return whether at least `n` of `parts` pass, or None if this depends on undecided parts."""
     passed = parts.count(True)
     if passed >= n:
         return True
@@ -215,11 +213,11 @@ def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
-    """Return the granular score from 0 to 1: the points earned out of the most that the strategy allows.
+    """Return the granular score from 0 to 1, which is the points earned divided by the maximum for the strategy.
 
-    A field earns its weight times its score. `AllOf` adds up its conditions, `AnyOf` takes the best, and `AtLeastN`
-    adds up the n best. Without a tree, all fields in `weights` are added up. Undecided fields, whose score is None,
-    earn nothing. If there is nothing to earn, the score is 0.0.
+    A field earns its weight times its score. `AllOf` adds up its conditions, `AnyOf` takes the best one, and `AtLeastN`
+    adds up the `n` best. Without a tree, all fields in `weights` are added up. Undecided fields, whose score is None,
+    earn nothing. If nothing can be earned, the score is 0.0.
 
     Raises `ValueError` for a field without a weight or score, a negative or infinite weight, or a score outside 0 to 1.
     """
@@ -244,14 +242,13 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
 
 
 def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
-    """Return the number for a field. Raises `ValueError` if there is none. `quantity` is what messages call it."""
+    """Return the number for field `name`. Raises `ValueError` if there is none, and calls the number a `quantity`."""
     if name not in numbers:
         raise ValueError(f"field {name!r} has no {quantity}")
     return numbers[name]
 
 
 def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
-    """Return what the tree earns. `of_field` returns what a field earns."""
     if isinstance(tree, FieldCheck):
         return of_field(tree.field)
     contributions = sorted((_contribution(condition, of_field) for condition in tree.conditions), reverse=True)
@@ -279,9 +276,9 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """Build a tree from the `data` that `to_json` returns. A string becomes a `FieldCheck`.
+    """Build a tree from `data` in the format of `to_json`. A string becomes a `FieldCheck`.
 
-    Raises `ValueError` for invalid data or a tree with more than 50 levels.
+    Raises `ValueError` if the data is invalid or the tree has more than 50 levels.
     """
     return _from_json(data, levels=50)
 

@@ -10,13 +10,14 @@ from karenina_core.errors import KareninaError
 TRUST_CURE: Final = (
     'Read the code, then run `karenina trust FILE` (or use --trust-all for one run; in Python, trust="all")'
 )
-"""What to do about code that is not trusted."""
+"""The advice given for code that is not trusted."""
 
 
 class TemplateError(KareninaError, ValueError):
     """Raised if a template is invalid.
 
-    `reason` is the problem. `line` and `template` say where it is, as far as known, and `place` combines the two.
+    `reason` describes the problem. `line` and `template` give its location if it is known, and `place` combines the
+    two.
     """
 
     def __init__(self, reason: str, *, line: int | None = None, template: str | None = None) -> None:
@@ -36,9 +37,10 @@ class TemplateError(KareninaError, ValueError):
 
 
 class UntrustedTemplate(TemplateError):
-    """Raised if a template contains code and is not trusted. Nothing has been executed.
+    """Raised if a template contains code but is not trusted. None of its code has been executed.
 
-    `code` describes the part that is not a declaration. `digest` is the SHA-256 hash of the source, for trusting it.
+    `code` describes the part that is not a declaration. `digest` is the SHA-256 hash that can be used to trust the
+    source.
     """
 
     def __init__(self, code: str, *, digest: str, line: int | None = None, template: str | None = None) -> None:
@@ -65,7 +67,10 @@ class InvalidAnswer(KareninaError, TypeError):
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
-    """Return the error for a source without a class `Answer`. `names` are its subclasses of `BaseAnswer`."""
+    """Return the error for a source without a class `Answer`.
+
+    `names` contains the subclasses of `BaseAnswer` in the source.
+    """
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)
     which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"

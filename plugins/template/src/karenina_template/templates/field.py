@@ -1,4 +1,4 @@
-"""Declaring template fields with their ground truth and primitive."""
+"""Declares template fields with their ground truth and primitive."""
 
 from __future__ import annotations
 
@@ -24,22 +24,25 @@ CLASS_BUILD_LOCK: Final = RLock()
 """The lock for parsing templates and building pydantic classes.
 
 CPython 3.11 counts the depth of syntax trees for all threads together, so parsing in two threads at once sometimes
-fails with "AST constructor recursion depth mismatch". Pydantic may parse annotations when it builds a class.
+fails with "AST constructor recursion depth mismatch". Pydantic may parse annotations while it builds a class.
 """
 
 VERIFICATION: Final = "__verification__"
-"""The key of a field's `FieldRule` in `json_schema_extra`. Schemas do not contain it."""
+"""The key in `json_schema_extra` that holds a field's `FieldRule`. It is removed from schemas."""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint", "source")
 """The parameters that `VerifiedField` handles itself, in order."""
+
+TURN_OPTIONS: Final = ("turn", "missing_turn")
+"""The options of fields that read one turn of a conversation."""
 
 FIELD_OPTIONS: Final = tuple(
     name
     for name, parameter in inspect.signature(Field).parameters.items()
     if name != "description" and parameter.kind is not inspect.Parameter.VAR_KEYWORD
 )
-"""The parameters of pydantic's `Field` that `VerifiedField` passes on."""
+"""Parameters of pydantic's `Field` that `VerifiedField` passes on."""
 
 _DATES: Final = (DateMatch, DateRange, DateTolerance)
 
@@ -53,7 +56,7 @@ _SAMPLES: Final[Mapping[str, object]] = {
     "list[int]": [7],
     "list[float]": [1.5],
 }
-"""A value of each type that known values may have."""
+"""A sample value for each type that known values may have."""
 _PLAIN_TYPES: Final = frozenset({str, int, float, bool, list[str], list[int], list[float], list[bool]})
 
 
@@ -72,8 +75,9 @@ NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """The rule by which a field is verified: `primitive`, `truth`, `weight` in granular scores, and `hint` for judges.
+    """The rule for verifying a field.
 
+    It consists of the `primitive`, the ground `truth`, the `weight` in granular scores, and a `hint` for judges.
     `options` contains the plugin options (`Stage.field_settings`), keyed by their full names. `source` is the name of
     the known value that fills the field, or None.
     """
@@ -87,7 +91,7 @@ class FieldRule:
 
     @property
     def is_judged(self) -> bool:
-        """Whether a judge fills the field: it neither reads the raw response nor has a source."""
+        """Whether a judge fills the field, which is not the case if it reads the raw response or has a source."""
         return self.source is None and not self.reads_trace
 
     @property
@@ -101,10 +105,10 @@ class FieldRule:
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool | Undecided:
-        """Return whether `value` passes or, for a field that reads the raw response, whether `response` does.
+        """Return whether `value` passes, or `response` if the field reads the raw response.
 
-        In the latter case, a ground truth of False reverses the result. Raises `InvalidAnswer` if the primitive returns
-        anything but True, False or `Undecided`.
+        If the field reads the raw response, a ground truth of False reverses the result. Raises `InvalidAnswer` if the
+        primitive returns anything but True, False or `Undecided`.
         """
         primitive = self.primitive
         answer: object = (
@@ -124,18 +128,19 @@ class FieldRule:
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value` from 0 to 1, given its `result`, or None if it is undecided.
+        """Return the credit for `value` from 0 to 1, or None if its `result` is undecided.
 
-        Without partial credit, this is 1 for a pass and 0 for a failure.
+        If the primitive does not give partial credit, this is 1 for a pass and 0 for a failure.
         """
         if result is None or isinstance(result, Undecided):
             return None
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Convert the ground truth to the type of the field. Raises `TemplateError` if this fails.
+        """Return the rule with its ground truth converted to the field's type.
 
-        Rules without a ground truth, and those for the raw response, are returned unchanged.
+        Rules without a ground truth, or for the raw response, are returned unchanged. Raises `TemplateError` if the
+        ground truth cannot be converted.
         """
         if self.reads_trace or self.truth is None:
             return self
@@ -144,7 +149,7 @@ class FieldRule:
 
 
 def is_option(name: str) -> bool:
-    """Return whether a parameter of `VerifiedField` is an option for a plugin, or a mapping of such options."""
+    """Return whether a parameter of `VerifiedField` is a plugin option or a mapping of plugin options."""
     return name not in FIELD_OPTIONS and is_owned(name, "template_fields")
 
 
@@ -156,7 +161,7 @@ def make_rule(
     options: Mapping[str, object] = NO_OPTIONS,
     source: object = None,
 ) -> FieldRule:
-    """Return the rule for a field. `UNSET` stands for an argument that was not passed.
+    """Return the rule for a field. Pass `UNSET` for an argument that was not given.
 
     If the primitive reads the raw response, the ground truth defaults to True. Raises `TemplateError` if an argument is
     invalid.
@@ -175,6 +180,11 @@ def make_rule(
         raise TemplateError(f"{kind} reads the response, so the field cannot have a source; use another primitive")
     if source is not None and extraction_hint:
         raise TemplateError("extraction_hint has no effect on a field with a source, which no judge fills; remove it")
+    if source is not None and (of_turn := [name for name in TURN_OPTIONS if name in options]):
+        raise TemplateError(
+            f"{of_turn[0]} has no effect on a field that {source} fills, because a known value describes all turns of "
+            f"an answer; remove {of_turn[0]}, or replace the known value by a description for the judge"
+        )
     truth = None if ground_truth is UNSET else ground_truth
     try:
         verify_with.check_expected(truth)
@@ -187,7 +197,7 @@ def make_rule(
 
 
 def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the options for plugins by full name. Raises `TemplateError` if a value is not JSON."""
+    """Return the plugin options by full name. Raises `TemplateError` if a value is not JSON."""
     if not options:
         return NO_OPTIONS
     try:
@@ -208,20 +218,20 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     """Declare a field of a `BaseAnswer` that is compared with a ground truth.
 
     - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
-    - `ground_truth`: the ground truth. It may be omitted if the primitive needs none (a range, a pattern), and defaults
-      to True if the primitive reads the raw response; a judge does not fill such a field.
+    - `ground_truth`: the ground truth. It can be omitted if the primitive does not need one (a range, a pattern). It
+      defaults to True if the primitive reads the raw response, in which case a judge does not fill the field.
     - `verify_with`: the primitive that compares the field with the ground truth.
-    - `weight`: a finite number of at least 0, used only in granular scores.
-    - `source`: the name of the known value that fills the field, such as `trace.steps`; a judge does not fill such a
-      field, and needs no description for it.
+    - `weight`: a finite number of at least 0, which is only used in granular scores.
+    - `source`: the name of the known value that fills the field, such as `trace.steps`. A judge does not fill such a
+      field, so it needs no description.
     - `options`: parameters of pydantic's `Field`, such as `default`, `alias` and `min_length`, and plugin options, as a
       mapping under the plugin's package: `my_package={"words": 3}`. Constraints that can reveal the ground truth, such
       as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
-      `{"show_constraints": True}`. A default applies only to answers that you create yourself: a field that a judge
-      leaves out is None.
+      `{"show_constraints": True}`. A default only applies to answers that you create yourself. If a judge omits a
+      field, it is None.
 
-    Raises `TemplateError` if the weight, hint or primitive is invalid, or the ground truth is invalid for the
-    primitive. Whether the ground truth fits the annotation is checked when the class is built.
+    Raises `TemplateError` if the weight, hint or primitive is invalid, or if the ground truth is invalid for the
+    primitive. Whether the ground truth fits the annotation is checked later, when the class is built.
     """
     owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
@@ -245,7 +255,7 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
 
 
 def describe_parameter(name: str) -> str:
-    """Return a hint about an unknown parameter of `VerifiedField`, for an error message."""
+    """Return a hint for an error message about `name`, an unknown parameter of `VerifiedField`."""
     near = did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS), "")
     return near or "; if it is the package name of a plugin, install that plugin"
 
@@ -277,8 +287,8 @@ def rule_of(info: FieldInfo) -> FieldRule | None:
 class TruthCoercer:
     """Converts ground truths to the type of their field, and rejects those that no answer could match.
 
-    One instance serves all templates of a shape. `adapters` contains type adapters by field; others are built on first
-    use.
+    One instance serves all templates with the same shape. `adapters` maps fields to type adapters. Missing adapters are
+    built on first use.
     """
 
     def __init__(self, fields: Mapping[str, FieldInfo], adapters: Mapping[str, TypeAdapter[Any]] | None = None) -> None:
@@ -287,11 +297,11 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Convert `truth` to the type of the field `name`, such as an enum's value to its member.
+        """Convert `truth` to the type of the field `name`, for example an enum's value to its member.
 
-        Any number is fine for a numeric field; an integer field may be compared with 2.5. For a text field, so are
+        A numeric field accepts any number, so an integer field may be compared with 2.5. A text field also accepts
         dates and numbers that the primitive can read from text. These are not converted, and neither are strings for
-        date primitives and sets for list fields. Raises `TemplateError` for ground truths that no answer could match.
+        date primitives or sets for list fields. Raises `TemplateError` if no answer could match the ground truth.
         """
         info = self._fields[name]
         kinds = self._kinds[name]
@@ -321,7 +331,7 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def convert(self, name: str, value: object) -> object:
-        """Return a known value converted to the type of the field `name`, or unchanged if it does not fit the type.
+        """Convert a known value to the type of the field `name`, or return it unchanged if it does not fit.
 
         A boolean is never converted to a number.
         """
@@ -334,9 +344,10 @@ class TruthCoercer:
             return value
 
     def accepts(self, name: str, kind: str) -> bool:
-        """Return whether the type of the field `name` may accept values of the type written as `kind`.
+        """Return whether the field `name` may accept values of type `kind`.
 
-        This is only known for plain types without constraints and lists of them; others may accept any value.
+        This is only known for plain types without constraints, and for lists of them. All other fields may accept any
+        value.
         """
         info, adapter = self._fields[name], self._adapter(name, self._fields[name])
         if kind not in _SAMPLES or info.metadata or adapter is None or not self._kinds[name] <= _PLAIN_TYPES:
@@ -348,7 +359,7 @@ class TruthCoercer:
         return True
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
-        """Return the type adapter for a field, or None if only the class can validate it."""
+        """Return the type adapter for a field, or None if only the class can validate the field."""
         with CLASS_BUILD_LOCK:
             if name not in self._adapters:
                 annotation: Any = info.annotation
@@ -362,14 +373,14 @@ class TruthCoercer:
 
 
 def alternatives(annotation: object) -> set[object]:
-    """Return the types in a union, except None. Any other annotation is the only one."""
+    """Return the types in a union without None, or a set with just `annotation` if it is not a union."""
     if get_origin(annotation) in (Union, UnionType):
         return {part for part in get_args(annotation) if part is not NoneType}
     return {annotation}
 
 
 def _reads(primitive: Primitive, truth: object) -> bool:
-    """Return whether the primitive passes the ground truth as a string. Returns False if it raises an exception."""
+    """Return whether the primitive accepts the ground truth written as a string, without raising an exception."""
     try:
         return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""Finding strings that are easily confused: ground truths made equal by normalizers, and look-alike characters."""
+"""Finds strings that are easily confused: ground truths made equal by normalizers, and look-alike characters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_template.templates.field import FieldRule
 
 _HARMLESS: Final = ("lowercase", "strip", "collapse_whitespace", "exact")
-"""Normalizers that only remove differences in case and white space, or none at all."""
+"""Normalizers that change nothing but case and white space."""
 _MOST_ITEMS: Final = 50
 _MOST_SHOWN: Final = 4
 _LONGEST: Final = 400
@@ -35,9 +35,9 @@ _LIKE: Final = (
     ("1111111", "Il|\u0406\u0399\u04cf\u01c0"),
     ("--''", "\u2014\u2015\u00b4`"),
 )
-"""Pairs of strings, where each character of the second looks like the same one of the first.
+"""Pairs of strings in which each character of the second looks like the corresponding character of the first.
 
-They are a selection from the confusables of Unicode Technical Standard 39: Cyrillic, Greek and Armenian letters, digits
+They are a selection from the confusables in Unicode Technical Standard 39: Cyrillic, Greek and Armenian letters, digits
 and letters, dashes and accents.
 """
 _TABLE: Final = {ord(like): plain for plains, alike in _LIKE for plain, like in zip(plains, alike, strict=True)}
@@ -48,20 +48,20 @@ _IGNORED: Final = re.compile(
 
 @dataclass(slots=True)
 class EqualTruths:
-    """Finds different ground truths in a file that normalizers make equal.
+    """Finds different ground truths in a file that become equal when they are normalized.
 
-    `found` contains tuples of question, field, problem and fix. Differences in case or spaces and synonyms do not
-    count.
+    `found` contains tuples of question, field, problem and fix. Differences in case or spaces, and synonyms, are
+    ignored.
     """
 
     found: list[tuple[str, str, str, str]] = field(default_factory=list)
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Compare the ground truths in `rules` with earlier ones of the same field.
+        """Compare the ground truths in `rules` with earlier ones of the same field, and add problems to `found`.
 
-        Problems are added to `found`. Only fields with the same normalizers are compared, and only if these remove more
-        than case and white space.
+        Only fields with the same normalizers are compared, and only if these normalizers remove more than case and
+        white space.
         """
         for name, rule in rules.items():
             primitive = rule.primitive
@@ -85,9 +85,9 @@ class EqualTruths:
         removing: list[str],
         harmless: list[str | SynonymMap],
     ) -> None:
-        """Store the string, adding a problem to `found` if normalizers make it equal to another.
+        """Store `text`, and add a problem to `found` if `normalizers` make it equal to an earlier string.
 
-        Differences that the `harmless` normalizers remove do not count. The message names the normalizers `removing`.
+        Differences that the `harmless` normalizers remove are ignored. The message names the normalizers in `removing`.
         """
         equal = self._seen.setdefault((name, normalizers, normalize(text, normalizers)), {})
         written = " ".join(normalize(text, [*harmless, "lowercase"]).split())
@@ -104,9 +104,9 @@ class EqualTruths:
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:
-    """Describe how two look-alike strings in `value` and `truth` differ, if there are any.
+    """Describe how look-alike strings in `value` and `truth` differ, or return None if there are none.
 
-    The first such pair is described. Differences in case do not count, and long strings are not compared.
+    Only the first such pair is described. Differences in case are ignored, and long strings are not compared.
     """
     for text in _texts(value):
         for other in _texts(truth):
@@ -116,7 +116,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the strings in a value or its items, up to a limit. Long strings are left out."""
+    """Yield `value` or its items if they are strings, up to a limit. Long strings are skipped."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(
@@ -131,7 +131,7 @@ def _skeleton(text: str) -> str:
 
 
 def _describe_differences(text: str, other: str) -> str:
-    """Describe which characters differ between two strings, for a message. Only the first are listed."""
+    """Describe the first few characters that differ between two strings, for a message."""
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":
@@ -141,6 +141,6 @@ def _describe_differences(text: str, other: str) -> str:
 
 
 def _name_code_points(characters: Iterable[str]) -> str:
-    """Return the code points and Unicode names of characters, or "nothing" if there are none."""
+    """Return the code points and Unicode names of `characters`, or "nothing" if there are none."""
     shown = [f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() for character in characters]
     return " ".join(shown) or "nothing"

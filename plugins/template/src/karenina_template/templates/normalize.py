@@ -1,16 +1,17 @@
 """Normalizers, which convert strings before they are compared.
 
-Strings are always folded first, so that those that look the same are equal (`fold` in `karenina_toolkit.folding`). This
-concerns composed and combining accents, hyphens, spaces, quotes and invisible characters.
+Strings are always folded first, so that strings that look the same are equal (`fold` in `karenina_toolkit.folding`).
+This affects composed and combining accents, hyphens, spaces, quotes and invisible characters.
 
 - "lowercase" folds case with `str.casefold`, so that "Straße" equals "STRASSE";
 - "strip" removes whitespace at both ends;
 - "remove_punctuation" removes Unicode punctuation and the ASCII characters $ + < = > ^ ` | ~, except where they
   distinguish values, such as signs and decimal points (see `remove_punctuation`): "COX-2" equals "COX2", but "CD4+"
-  does not equal "CD4-", nor "1:5" "15";
+  does not equal "CD4-", and "1:5" does not equal "15";
 - "collapse_whitespace" replaces each run of whitespace with one space, and strips;
 - "compatibility" replaces characters with their compatible forms in Unicode (NFKC): ligatures, circled numbers,
-  fractions, superscripts. It keeps characters if the replacement would change a number: 10⁵ is not 105, nor is 1½ 11/2;
+  fractions, superscripts. It keeps characters if replacing them would change a number: 10⁵ does not become 105, and
+  1½ does not become 11/2;
 - "exact", which must be the only normalizer, compares code points: nothing is folded;
 - `SynonymMap` replaces a known alias with its canonical form;
 - plugins can add more with `register_normalizer`.
@@ -32,11 +33,11 @@ from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 EXACT: Final = "exact"
-"""The normalizer that compares code points, without folding."""
+"""The normalizer that compares code points without folding."""
 
 _RAISED: Final = ("<super>", "<sub>")
 _SAME_DIGITS: Final = ("<font>", "<wide>", "<narrow>", "<noBreak>")
-"""Decomposition tags in Unicode data for raised, lowered and other forms of a character."""
+"""Unicode decomposition tags for superscripts, subscripts and other forms of a character."""
 
 _Kind = Literal["", "letter", "number", "symbol"]
 
@@ -45,11 +46,11 @@ _SIGNS: Final = frozenset(f"-+<>={_PERCENT}")
 _OPERATORS: Final = _SIGNS | frozenset("/*^~")
 _SPACE: Final = lazy_pattern(r"(\s+)")
 _POINT: Final = lazy_pattern("(?<![.,])[.,\u00b7\u066b]\\Z")
-"""A decimal point before a number, without the leading zero."""
+"""A decimal point at the start of a number, as in ".5"."""
 _EXPONENT: Final = lazy_pattern(r"(?<![^\W_])\d(?:[\d.,_]{0,40}\d)?[.,]?[eE]-(?=\d)")
 _SIGN: Final = r"([-+]|\+{2,3}|\+/?-|-/?\+)"
 _ALONE: Final = lazy_pattern(rf"[(\[{{]{_SIGN}[)\]}}]|(?<![-+]){_SIGN}(?=[,;:.!?)\]}}]|\Z)")
-"""A sign in brackets, or at the end of a clause."""
+"""A sign on its own in brackets, or at the end of a clause."""
 _QUOTE: Final = lazy_pattern(r"[\"'`]")
 _PLURAL: Final = lazy_pattern(r"[sS](?![^\W_])")
 
@@ -58,7 +59,8 @@ def remove_punctuation(text: str) -> str:
     """Remove punctuation and the ASCII characters $ + < = > ^ ` | ~, unless they carry meaning.
 
     A mark is removed if the text means the same without it: "U.S." and "US", "COX-2" and "COX2", "Dr. No" and "Dr No",
-    quotes and brackets around words. It is kept if removing it would change a number, or if it is a sign:
+    quotes and brackets around words. It is kept if removing it would change a number, or if it is a sign. These are
+    kept:
 
     - between two numbers: any mark without spaces (`1.5`, `1;5`, `5~6`), and operators and dashes with spaces
       (`5 - 6`);
@@ -74,7 +76,7 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
-    """Remove punctuation once. More may be removable afterwards."""
+    """Remove punctuation once. Removing some marks may make others removable."""
     fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0
@@ -87,13 +89,12 @@ def _remove_once(text: str) -> str:
 
 
 def _is_removable(character: str) -> bool:
-    """Return whether a character is punctuation or white space."""
     is_known = character in string.punctuation or character.isspace()
     return is_known or unicodedata.category(character).startswith("P")
 
 
 def _find_primes(text: str) -> Iterator[int]:
-    """Yield the positions of primes: quotes after a number that do not close a quotation."""
+    """Yield the positions of primes, which are quotes after a number that do not close a quotation."""
     opened = dict.fromkeys("\"'", 0)
     last = -2
     for match in _QUOTE.finditer(text):
@@ -114,9 +115,9 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation, or "" if there is none.
+    """Return the kind of a character next to punctuation, or "" for an empty string.
 
-    A quote that is kept is a prime, and so part of a number.
+    A quote that is kept is a prime, so it counts as part of a number.
     """
     if not character:
         return ""
@@ -127,7 +128,10 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return which punctuation and space to keep between two characters. "" is the start or end of the text."""
+    """Return the punctuation and spaces to keep from `gap`, which is between the characters `before` and `after`.
+
+    At the start or end of the text, `before` or `after` is "".
+    """
     left, right = _kind(before), _kind(after)
     tokens = _SPACE.split(gap)
     if len(tokens) == 1 and left and right:
@@ -166,7 +170,7 @@ def _reduce(before: str, gap: str, after: str) -> str:
 
 
 def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
-    """Return which marks to keep between two characters without a space."""
+    """Return the marks to keep between two characters that have no space between them."""
     core = "".join(mark for mark in marks if not _encloses(mark))
     if left == right == "number":
         return core or marks
@@ -185,17 +189,15 @@ def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
 
 
 def _only(text: str, characters: frozenset[str] | str) -> str:
-    """Return the characters of the text that are in `characters`."""
     return "".join(character for character in text if character in characters)
 
 
 def _encloses(mark: str) -> bool:
-    """Return whether a mark is a bracket or a quote."""
     return mark in "\"'`" or unicodedata.category(mark) in ("Ps", "Pe", "Pi", "Pf")
 
 
 def _make_compatible(text: str) -> str:
-    """Return the text in NFKC form, except for characters where this would change a number."""
+    """Convert the text to NFKC, except for characters where this would change a number."""
     if text.isascii():
         return text
     parts: list[str] = []
@@ -208,9 +210,9 @@ def _make_compatible(text: str) -> str:
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
-    """Return whether the compatible form of the character at `place` would be read as part of a number next to it.
+    """Return whether the compatible form of the character at `place` would become part of an adjacent number.
 
-    `after_kept` says whether the character before it was kept for this reason.
+    `after_kept` tells whether the previous character was kept for this reason.
     """
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
@@ -222,7 +224,6 @@ def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
 
 
 def _collapse_whitespace(text: str) -> str:
-    """Replace each run of whitespace by one space, and strip the text."""
     return " ".join(text.split())
 
 
@@ -240,8 +241,8 @@ class SynonymMap(BaseModel, defer_build=True):
     """Replaces aliases with their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
 
     The *whole* text is looked up after earlier normalizers, and case matters. Put "lowercase" and "strip" first, and
-    write aliases in lower case. A canonical form that is itself an alias is not replaced again. The mapping must not be
-    empty, and aliases that look the same must have the same canonical form.
+    write aliases in lower case. A canonical form is not replaced again, even if it is an alias as well. The mapping
+    must not be empty, and aliases that look the same must have the same canonical form.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -263,7 +264,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
     @cached_property
     def _folded(self) -> dict[str, str]:
-        """The mapping with aliases and canonical forms folded."""
+        """The mapping with all aliases and canonical forms folded."""
         return {fold(alias): fold(canonical) for alias, canonical in self.mapping.items()}
 
     def __call__(self, text: str) -> str:
@@ -275,7 +276,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
 
 def _check_name(name: str) -> str:
-    """Raise `ValueError` if there is no normalizer with this name, suggesting the nearest."""
+    """Raise `ValueError` if there is no normalizer called `name`, suggesting the most similar name."""
     if name in _functions:
         return name
     near = get_close_matches(name, _functions, n=1)
@@ -287,7 +288,7 @@ def _check_name(name: str) -> str:
 
 
 Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
-"""A normalizer: its name, or a `SynonymMap` (in JSON `{"type": "synonym_map", "mapping": {...}}`)."""
+"""A normalizer, given by name or as a `SynonymMap` (in JSON `{"type": "synonym_map", "mapping": {...}}`)."""
 
 
 def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
@@ -301,7 +302,7 @@ def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymM
 
 
 Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
-"""A list of normalizers, to be applied in order. Unknown names are an error."""
+"""A list of normalizers that are applied in order. Unknown names are an error."""
 
 
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
@@ -323,9 +324,9 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Fold `text` and apply all `normalizers` in order. Raises `ValueError` if one is unknown.
+    """Fold `text` and apply all `normalizers` in order. With "exact", `text` is returned unchanged.
 
-    With "exact", `text` is not changed.
+    Raises `ValueError` if a normalizer is unknown.
     """
     normalizers = tuple(normalizers)
     if normalizers == (EXACT,):

@@ -1,4 +1,4 @@
-"""Searching the raw response for a template's patterns (`self.regex`)."""
+"""Searches the raw response for a template's patterns (`self.regex`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KEYS = ("pattern", "expected", "match_type")
 
 @dataclass(slots=True)
 class RegexReport:
-    """What was found for a template's patterns.
+    """The results of searching for a template's patterns.
 
-    `performed` is true if there were any patterns; otherwise, `overall_success` is None. The other fields are mappings
-    by the names in `self.regex`: `results` (whether the pattern passed), `details` (pattern, expected, match_type,
-    matches, success), and `extraction_results` (all matches).
+    `performed` is true if there were any patterns. If there were none, `overall_success` is None. The other fields are
+    keyed by the names in `self.regex`: `results` (whether the pattern passed), `details` (pattern, expected,
+    match_type, matches, success), and `extraction_results` (all matches).
     """
 
     performed: bool = False
@@ -36,16 +36,16 @@ class RegexReport:
 def verify_patterns(patterns: object, text: str) -> RegexReport:
     """Search `text` for all `patterns`. All of them must pass for overall success.
 
-    `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a pattern
-    that only has to be found. The match types are:
+    `patterns` has the form `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a
+    pattern that only has to be found. The match types are:
 
     - `exact` (default): there is exactly one match, and it equals `expected`;
     - `contains`: `expected` is one of the matches;
     - `count`: the number of matches is `expected`;
     - `all`: every value in the list `expected` is one of the matches.
 
-    If the pattern has a group, a match is the text of the group, or a tuple if there are several. Otherwise, it is the
-    whole match. Raises `TemplateError` if a pattern is declared incorrectly, and
+    If the pattern has one group, a match is the text of this group. If it has several, a match is a tuple. Otherwise,
+    it is the whole match. Raises `TemplateError` if a pattern is declared incorrectly, and
     `karenina_toolkit.patterns.PatternTimeout` if a search takes too long.
     """
     if patterns is None or patterns == {}:
@@ -59,7 +59,7 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
-    """Search for a pattern, and return the declaration, the matches, and `success`.
+    """Search for a pattern, and return its declaration with the matches and `success`.
 
     Raises `TemplateError` if the declaration is invalid.
     """
@@ -96,7 +96,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
 
 
 def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
-    """Return whether the matches are as expected. Unknown types mean "all"."""
+    """Return whether the matches are as expected. An unknown match type is treated as "all"."""
     if match_type == "exact":
         return len(matches) == 1 and bool(matches[0] == expected)
     if match_type == "contains":
@@ -115,9 +115,9 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
-    """Return the text of the group, a tuple if there are several, or the whole match if there are none.
+    """Return the text of the match's only group, a tuple of all groups, or the whole match if it has no groups.
 
-    A group that took no part in the match is an empty string.
+    A group that took no part in the match becomes an empty string.
     """
     groups = tuple(group or "" for group in match.groups())
     if not groups:

@@ -1,4 +1,4 @@
-"""Testing a template's code before a run, with samples generated from its schema."""
+"""Tests a template's code before a run, with samples generated from its schema."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _DEEPEST: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """An error of the template's code for one sample, with the answer if it could be created."""
+    """An error raised by the template's code for a sample, with the answer if it could be created."""
 
     step: str
     error: Exception
     answer: BaseAnswer | None
 
     def likeness(self) -> tuple[str, type[Exception], str]:
-        """Return a key that is the same for failures with the same cause: step, error type and message."""
+        """Return a key made of step, error type and message, which is the same for failures with the same cause."""
         return self.step, type(self.error), str(self.error)
 
 
 def check_samples(bound: BoundTemplate) -> str | None:
-    """Return what is wrong with `verify()` if it raises the same error for every sample.
+    """Return the error of `verify()` if it raises the same one for every sample, or None.
 
-    Raises `TemplateError` if other code fails like this, so that no answer can be created, or if `verify()` never
-    returns a verdict. Samples have the types that the judge fills in. The ground truth is tried too, if `self.correct`
-    has a value for each field. Errors that depend on the values are ignored, and so are those that may be due to the
-    form of the samples.
+    Raises `TemplateError` if other code fails in this way, so that no answer can be created, or if `verify()` never
+    returns a verdict. Samples have the types that the judge fills in. The ground truth is tried, too, if `self.correct`
+    has a value for each field. Errors that depend on the values are ignored, and so are errors that may be caused by
+    the format of the samples.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
@@ -79,9 +79,9 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Create an answer with these values and verify it. Returns the answer and the failure, if any.
+    """Create an answer with `values` and verify it. Returns the answer and the failure.
 
-    There is no answer if it could not be created. Invalid values have neither.
+    The answer is None if it could not be created. If the values are invalid, both are None.
     """
     try:
         answer = bound.bind(values)
@@ -109,9 +109,9 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Return whether the error is certainly the template's mistake, and not due to the samples.
+    """Return whether the failure is certainly a mistake in the template and not caused by the samples.
 
-    `knows_truth` says whether the ground truth was tried too.
+    `knows_truth` tells whether the ground truth was tried, too.
     """
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
@@ -129,7 +129,7 @@ def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -
 
 
 def _is_of_none(error: Exception) -> bool:
-    """Return whether an error is due to a value of None, such as a failed search or a missing ground truth."""
+    """Return whether the error is caused by a None value, such as a failed search or a missing ground truth."""
     if isinstance(error, AttributeError):
         return error.obj is None
     return isinstance(error, TypeError) and "NoneType" in str(error)
@@ -145,7 +145,6 @@ def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
 
 
 def _described(error: Exception) -> str:
-    """Return the type and message of an error, as in a traceback."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -156,7 +155,7 @@ def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
 
 
 def is_open(schema: Json) -> bool:
-    """Return whether `schema` allows arbitrary keys or values, which samples do not cover."""
+    """Return whether `schema` allows arbitrary keys or values, which the samples do not cover."""
     parts = [*schema["properties"].values(), *schema.get("$defs", {}).values()]
     return any(_is_open(part, schema) for part in parts)
 
@@ -175,7 +174,7 @@ def _is_open(part: Json, root: Json) -> bool:
 
 
 def _items(part: Json) -> list[Json]:
-    """Return the schema of an array's items in a list, which is empty if there is none."""
+    """Return a list with the schema of an array's items, or an empty list if it has none."""
     items = part.get("items")
     return [items] if isinstance(items, Mapping) else []
 

@@ -1,4 +1,4 @@
-"""Checking templates without a model.
+"""Checks templates without a model.
 
 Ground truths must pass, wrong values must fail, and judges must see neither.
 """
@@ -58,10 +58,10 @@ _ORDINARY: Final = (
 )
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-"""The words in a name in snake case or camel case."""
+"""Matches the words in a name in snake case or camel case."""
 _CLASS: Final = "name of the class"
 _NEARLY_EVERY: Final = 0.6
-"""If this share of ordinary values contains a substring, finding it means nothing."""
+"""If this share of ordinary values contains a substring, finding the substring means nothing."""
 _MIN_LETTERS: Final = 3
 _MIN_DIGITS: Final = 3
 
@@ -70,8 +70,8 @@ _MIN_DIGITS: Final = 3
 class Flaw:
     """Something found in a template: an error, a warning, or something that cannot be checked.
 
-    `what` is the problem, and `cure` says how to fix it. `field` is the field, or None for the whole template. `part`
-    is the part of the field's declaration, if known.
+    `what` describes the problem, and `cure` says how to fix it. `field` is None if the flaw concerns the whole
+    template. `part` is the part of the field's declaration, if known.
     """
 
     level: Level
@@ -82,9 +82,10 @@ class Flaw:
 
 
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
-    """Yield the flaws of a template. `question` is the text of the question, which the judge also sees.
+    """Yield the flaws of a template. `question` is the question's text, which the judge also sees.
 
-    This runs the template's code, which must be trusted. Its exceptions are reported as flaws or ignored.
+    This runs the template's code, which must be trusted. Exceptions raised by this code are reported as flaws or
+    ignored.
     """
     yield from find_truth_flaws(bound)
     yield from _find_description_flaws(bound)
@@ -93,21 +94,22 @@ def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
 
 
 def find_truth_errors(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield only the errors of `find_truth_flaws`, which is faster."""
+    """Yield only the errors among the flaws of the ground truths, which is faster than `find_truth_flaws`."""
     for flaw in _find_truth_flaws(bound, None):
         if flaw.level == "error":
             yield flaw
 
 
 def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield ground truths that fail, wrong values that pass, and fields that cannot be checked."""
+    """Yield flaws for ground truths that fail, wrong values that pass, and fields that cannot be checked."""
     return _find_truth_flaws(bound, {})
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
     """Yield the flaws of the ground truths.
 
-    Wrong values are added to `changed` by field. If it is None, no wrong values are tried and no types are checked.
+    Wrong values are added to `changed` by field. If `changed` is None, no wrong values are tried and no types are
+    checked.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -123,14 +125,19 @@ def _check_rule(
 ) -> Iterator[Flaw]:
     """Yield the flaws of a rule. A right value is added to `accepted`, and a wrong one to `changed`.
 
-    If `changed` is None, no wrong value is tried. Fields that read the raw response and slow primitives are only
-    reported as unchecked.
+    If `changed` is None, no wrong value is tried. Fields that read the raw response and primitives that need a model
+    are only reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
+    try:
+        primitive.check_files(rule.truth)
+    except ValueError as error:
+        yield Flaw("error", name, f"the rule of field {name!r} cannot be used: {error}", part="verify_with")
+        return
     yield from _find_common_substrings(name, rule)
     yield from _find_two_dates(name, rule)
-    if rule.reads_trace or primitive.is_slow:
+    if rule.reads_trace or primitive.needs_model:
         why = "reads the whole response" if rule.reads_trace else "needs an embedding model"
         yield Flaw("unchecked", name, f"the ground truth of field {name!r} cannot be checked because {kind} {why}")
         return
@@ -162,7 +169,7 @@ def _check_rule(
 
 
 def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
-    """Yield substrings that nearly every value contains, so that finding them proves nothing."""
+    """Yield a flaw for each substring that nearly every value contains, so that finding it proves nothing."""
     primitive = rule.primitive
     if isinstance(primitive, ContainsAny | ContainsAll):
         normalizers = primitive.normalize
@@ -199,7 +206,7 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
-    """Return the flaw for a ground truth that fails. If the primitive ignores ground truths, it is a warning."""
+    """Return the flaw for a ground truth that fails. It is only a warning if the primitive ignores ground truths."""
     kind = type(rule.primitive).__name__
     what = f"the ground truth {_short_repr(rule.truth)} of field {name!r} does not pass the field's own {kind}"
     try:
@@ -218,7 +225,7 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
-    """Yield ground truths that a judge cannot return because of the field's type."""
+    """Yield a flaw for each ground truth that a judge cannot return because of the field's type."""
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
     try:
         bound.bind({**dict.fromkeys(bound.judge_fields), **values})
@@ -237,10 +244,10 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong one.
+    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong value.
 
-    Another flaw means that it cannot be checked. `accepted` contains right values and `changed` wrong values by field.
-    If a field has no right value, the class's `correct` is used.
+    Another flaw is reported if this cannot be checked. `accepted` contains correct values and `changed` contains wrong
+    values, both by field. If a field has no correct value, the class's `correct` is used.
     """
     fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -270,9 +277,9 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify` on an answer with these values, including known ones.
+    """Return the verdict of a class's own `verify` for an answer with `values`, including known values.
 
-    The result is None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
+    Returns None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
     """
     try:
         known = {source: KnownValue(value=as_json(values[name])) for name, source in bound.sources.items()}
@@ -282,10 +289,10 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each field whose description hardly helps a judge to fill the field.
+    """Yield a flaw for each field whose description hardly helps a judge to fill it.
 
-    The description is missing or says nothing, asks for a verdict, or is the same as the description of another field
-    that is filled in with it (fields of different turns of a conversation are not).
+    The description is missing or says nothing, asks for a verdict, or equals the description of another field. Two
+    fields may have the same description if they read different turns of a conversation.
     """
     schema = bound.judge_schema()
     seen: dict[tuple[str, str], str] = {}
@@ -313,7 +320,7 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield constraints that are neither shown nor applied, because they could reveal the ground truth."""
+    """Yield a flaw for each constraint that is neither shown nor applied because it could reveal the ground truth."""
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:
             what = f"the field {name!r} has {constraint}, which is neither shown to the judge nor applied to its value"
@@ -331,7 +338,7 @@ _SAY_WHAT: Final = "describe what the judge should extract from the response"
 
 
 def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
-    """Yield strings shown to the judge that contain a ground truth, unless the question contains it too."""
+    """Yield a flaw for each string shown to the judge that contains a ground truth, unless the question does, too."""
     schema = bound.judge_schema()
     parts = schema["properties"]
     shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
@@ -358,10 +365,10 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 
 
 def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield each ground truth in `text`, with its field, unless one of the texts in `besides` contains it too.
+    """Yield each ground truth in `text` with its field, unless one of the texts in `besides` contains it as well.
 
-    Fields that no judge fills, and those with a list of choices, are left out, as are truths that are too short or too
-    common to be recognized.
+    Fields that no judge fills, and fields with a list of choices, are skipped. So are ground truths that are too short
+    or too common to be recognized.
     """
     schema = bound.judge_schema()
     others = list(besides)
@@ -373,9 +380,10 @@ def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) ->
 
 
 def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str]) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth in what the user says later, unless the question contains it, too.
+    """Yield a flaw for each ground truth in the user's later messages, unless the question contains it, too.
 
-    `said` contains the texts by the name of their place. Truths are recognized as by `find_truths`.
+    `said` maps a description of each message to its text. Ground truths are recognized in the same way as in
+    `find_truths`.
     """
     for place, text in said.items():
         for owner, truth in find_truths(bound, text, besides=[question]):
@@ -386,10 +394,10 @@ def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what a judge sees of a field, with the name of each place.
+    """Yield the texts that a judge sees for a field, each with the name of its place.
 
-    This includes descriptions, names of fields and classes, constraints that the author shows, and anything that a
-    class's code adds to the schema. Definitions in `seen` are skipped, and others are added to it.
+    This includes descriptions, names of fields and classes, constraints that the author chose to show, and anything
+    that a class's code adds to the schema. Definitions in `seen` are skipped, and all others are added to it.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -415,7 +423,7 @@ def _shown_texts(
 
 
 def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield part of a schema, and the parts inside it that describe the same field."""
+    """Yield part of a schema, and the parts within it that describe the same field."""
     if isinstance(part, Mapping):
         yield part
         for key in ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "propertyNames"):
@@ -432,7 +440,7 @@ def _is_round(number: object) -> bool:
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
     """Return the values that a field's schema allows, without null.
 
-    Empty if the schema lists none or allows several types.
+    The list is empty if the schema does not list values or allows several types.
     """
     options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
@@ -467,14 +475,13 @@ def _texts_of(truth: object) -> list[str]:
 
 
 def _contains(text: str, part: str) -> bool:
-    """Return whether `text` contains `part` as whole words, ignoring case."""
     return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether `part` is in a name, as "BCL2" is in `is_bcl2` and `Bcl2Gene`.
+    """Return whether a name contains `part`, for example "BCL2" in `is_bcl2` and `Bcl2Gene`.
 
-    It must have at least three letters or digits.
+    `part` must have at least three letters or digits.
     """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()
@@ -486,6 +493,5 @@ def _contains_in_name(name: str, part: str) -> bool:
 
 
 def _short_repr(value: object) -> str:
-    """Return the value in Python notation for a message, up to 80 characters."""
     text = repr(plain(value))
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -32,10 +32,10 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 
 
 class AdapterContract(WireFormat):
-    """The contract for the declaration of an adapter, and for ports without calls.
+    """The contract for an adapter's declaration, and for its ports when no calls are made.
 
-    Mix in a `WireFormat`, which only has to define what `model` needs. `checks_extra` says if the adapter rejects
-    unknown settings in `ModelConfig.extra`.
+    Mix in a `WireFormat`, which only has to define what `model` needs. Set `checks_extra` to whether the adapter
+    rejects unknown settings in `ModelConfig.extra`.
     """
 
     checks_extra: ClassVar[bool] = True
@@ -70,7 +70,7 @@ class AdapterContract(WireFormat):
         assert [shown for shown in asyncio.run(run()) if KEY in shown] == []
 
     def ports(self, url: str) -> list[Port]:
-        """Return one port of each kind provided by the adapter."""
+        """Return one port of each kind that the adapter provides."""
         return [getattr(self.spec, name)(self.model(url)) for name in self.spec.ports]
 
     def test_the_entry_point_is_installed(self) -> None:

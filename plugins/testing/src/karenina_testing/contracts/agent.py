@@ -47,7 +47,7 @@ class AgentContract(CallContract):
     port_name = "agent"
 
     def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
-        """Ask one question that does not require a tool."""
+        """Ask a question that requires no tool."""
         return self._run(port)
 
     def good(self) -> Callable[[Request], Reply]:
@@ -55,7 +55,7 @@ class AgentContract(CallContract):
         return lambda _: self.saying("It is 4711.")
 
     async def _run(self, port: AgentPort, **options: Any) -> AgentReply:
-        """Ask the agent one question in the workspace. `options` are fields of `AgentOptions`."""
+        """Ask the agent a question in the workspace. `options` are fields of `AgentOptions`."""
         return await port.run(ASK, AgentOptions(workspace=self.workspace, **options))
 
     def run(self, url: str, **options: Any) -> AgentReply:
@@ -147,15 +147,16 @@ class AgentContract(CallContract):
         assert (reply.limit_reached, reply.trace[-1].content) == (False, "It is 4711.")
 
     def stopped(self, url: str, **options: Any) -> PortError:
-        """Run an agent that must fail and return its error."""
+        """Run an agent that must fail, and return its error."""
         with pytest.raises(PortError) as caught:
             self.run(url, **options)
         return caught.value
 
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
-        """Return the error of an agent when the server hangs after `call`.
+        """Return the agent's error when the server hangs after `call`.
 
-        On a busy machine, the time limit may come in the first turn. The run is then repeated with a longer one.
+        On a busy machine, the time limit may be reached in the first turn. The run is then repeated with a longer
+        limit.
         """
         seconds = self.agent_seconds
         while True:

@@ -1,4 +1,4 @@
-"""The contract for all calls: error categories, no hidden retries, no leftovers, and no secrets shown."""
+"""The contract for all calls: error categories, no hidden retries, no leftovers and no exposed secrets."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -44,7 +44,7 @@ STATUSES = [
 
 
 class PortReply(Protocol):
-    """The attributes shared by replies from all ports."""
+    """The attributes shared by all ports' replies."""
 
     @property
     def usage(self) -> Usage:
@@ -52,24 +52,27 @@ class PortReply(Protocol):
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the model stopped."""
+        """The reason why the model stopped."""
 
 
 class CallContract(PortContract):
-    """The contract of all ports. `call` makes a call, and `good` returns a successful reply of the server."""
+    """The contract for all ports.
+
+    `call` makes a call, and `good` returns a successful server reply.
+    """
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """Make one call through `port`."""
         raise NotImplementedError
 
     def good(self) -> Callable[[Request], Reply]:
-        """Return a successful server reply to `call`."""
+        """Return the server's successful reply to `call`."""
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
         """Pass a new port to `use`, then close it and assert that nothing is left behind.
 
-        The server of the port's model is at `url`, and `fields` are further fields of the model.
+        The port's model uses the server at `url`. `fields` are additional fields of the model.
         """
 
         async def run() -> T:
@@ -84,7 +87,7 @@ class CallContract(PortContract):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """Make a call that must fail, and return its error. `url` and `fields` are as in `using`."""
+        """Make a call that must fail, and return its error. `url` and `fields` are the same as for `using`."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:
@@ -94,12 +97,12 @@ class CallContract(PortContract):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error of a call to a server with this fault. Replies may have up to a megabyte."""
+        """Return the error of a call to a server with the given fault. Replies are limited to one megabyte."""
         with self.server(lambda request: fault(request, self.good()(request))) as server:
             return self.failed(server.url, max_reply_bytes=2**20)
 
     def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
-        """Return what `use` returns or the `PortError` that it raises, if the server sends an odd reply."""
+        """Return the result of `use`, or the `PortError` that it raises, when the server sends the given odd reply."""
         with self.server(Reply(odd.body, odd.status)) as server:
             try:
                 return self.using(use, server.url)
@@ -172,7 +175,7 @@ class CallContract(PortContract):
         assert "max_reply_bytes" in str(error)
 
     def test_a_reply_that_unpacks_beyond_the_limit_is_an_error(self) -> None:
-        """The reply unpacks from a few kilobytes to 64 megabytes."""
+        """The reply is a few kilobytes that decompress to 64 megabytes."""
         assert self.failed_with(faults.bomb(64)).category in (C.PERMANENT, C.SERVER)
 
     def test_a_model_without_a_key_sends_no_empty_one(self) -> None:
@@ -205,7 +208,7 @@ class CallContract(PortContract):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
-        """The first call is made alone, because it may find out what the server supports."""
+        """The first call is made alone, because the port may use it to find out what the server supports."""
         both = asyncio.Barrier(2)
 
         async def together(request: Request) -> Reply:
@@ -267,7 +270,7 @@ class CallContract(PortContract):
 
 
 def child_processes() -> set[int]:
-    """Return the IDs of this process's running children. Always empty outside Linux."""
+    """Return the ids of this process's running children. Outside Linux, the set is always empty."""
     children: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         try:
@@ -278,7 +281,7 @@ def child_processes() -> set[int]:
 
 
 async def assert_nothing_left(before: set[int]) -> None:
-    """Wait up to `WAIT` seconds, and assert that no tasks and child processes are left."""
+    """Wait up to `WAIT` seconds until no tasks and child processes are left, or fail."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -1,6 +1,6 @@
-"""Run the installed command `karenina` as users do, and the contract for commands of plugins.
+"""Runs of the installed command `karenina`, and the contract for plugins' commands.
 
-Each command has its own process, directory and environment.
+Each command runs in its own process, with its own directory and environment.
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -30,7 +30,7 @@ _STATE: Final = "state"
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:
-    """How a command ended: its exit code, its output and its error output."""
+    """A finished command's exit code, output and error output."""
 
     code: int
     out: str
@@ -38,7 +38,7 @@ class CommandRun:
 
 
 def run_command(folder: Path, *arguments: str | Path, **environment: str) -> CommandRun:
-    """Run `karenina` in `folder` with these arguments. `environment` adds environment variables.
+    """Run `karenina` in `folder` with the given arguments. `environment` adds environment variables.
 
     The user's own configuration has no effect: variables that begin with KARENINA_ or PYTEST_ are removed, and the home
     directory is `folder/state`. Standard input is empty. Raises `LookupError` if the command is not installed, and
@@ -60,7 +60,7 @@ def run_command(folder: Path, *arguments: str | Path, **environment: str) -> Com
 
 
 def _find_command() -> str:
-    """Find the command `karenina`. Raises `LookupError` if it is not next to this Python."""
+    """Return the path of the command `karenina`. Raises `LookupError` if it is not next to this Python."""
     path = shutil.which("karenina", path=sysconfig.get_path("scripts"))
     if path is None:
         command = install_command("karenina-cli")
@@ -69,13 +69,13 @@ def _find_command() -> str:
 
 
 def _usual_environment() -> Mapping[str, str]:
-    """Return the environment without Karenina's and pytest's variables, for wide, plain output."""
+    """Return the environment for wide, plain output, without Karenina's and pytest's variables."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTEST_"))}
     return {**environment, "COLUMNS": "400", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 
 
 class CommandContract(PluginContract):
-    """The contract for a command, which is run as users run it.
+    """The contract for a command, which is run like a user would run it.
 
     - `command`: the words after `karenina`, such as `("longest",)` or `("model", "list")`.
     - `files`: the text files in the working directory, as a mapping from names to contents.
@@ -90,7 +90,7 @@ class CommandContract(PluginContract):
     refused: ClassVar[Mapping[tuple[str, ...], str]]
 
     def call(self, folder: Path, *arguments: str) -> CommandRun:
-        """Run the command with these arguments in `folder`, which gets the files first."""
+        """Create the files in `folder`, and run the command there with the given arguments."""
         for name, text in self.files.items():
             (folder / name).write_text(text, "utf-8")
         return run_command(folder, *self.command, *arguments)
@@ -115,7 +115,7 @@ class CommandContract(PluginContract):
         assert called - started, "add the command with karenina_terminal.lazy_commands.add_lazy_command"
 
     def _imported(self, run: CommandRun) -> set[str]:
-        """Return the plugin's modules that were imported by a command."""
+        """Return the plugin's modules that the command imported."""
         package = self.entry_point.partition(":")[0].partition(".")[0]
         return {name for name in _IMPORTED.findall(run.err) if name.partition(".")[0] == package}
 

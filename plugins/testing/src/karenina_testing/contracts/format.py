@@ -1,4 +1,4 @@
-"""The contracts for benchmark formats, and for formats of other tools for `karenina import`."""
+"""The contracts for benchmark formats, and for other tools' formats for `karenina import`."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -24,7 +24,7 @@ _COMMON: Final = (
     "{}",
     "",
 )
-"""Files of no particular tool, which no format may take for its own."""
+"""Files that belong to no particular tool, which no format may recognize as its own."""
 
 
 class AnyFormat(Protocol):
@@ -32,7 +32,7 @@ class AnyFormat(Protocol):
 
     @property
     def name(self) -> str:
-        """The format's name in messages."""
+        """The format's name for messages."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -44,15 +44,15 @@ class AnyFormat(Protocol):
 
     @property
     def write(self) -> Callable[[Any, Path], Iterable[str | bytes]] | None:
-        """The function that yields the parts of a file for a benchmark, or None if it cannot be written."""
+        """The function that yields the parts of a benchmark's file, or None if the format cannot be written."""
 
 
 class FormatContract(PluginContract):
-    """The contract for a benchmark file format. Its samples are:
+    """The contract for a benchmark file format.
 
     - `format`: the format.
     - `sample`: the contents of a file; `questions`: its questions, as a mapping from ids to text.
-    - `broken`: contents of files that are not benchmarks, each with the place of the error (such as `line 2`; empty
+    - `broken`: contents of files that are not benchmarks, each with the location of the error (such as `line 2`; empty
       for the whole file).
     - `writes`: whether benchmarks can be saved in the format.
     """
@@ -76,7 +76,7 @@ class FormatContract(PluginContract):
         return self.format.read(file, lambda _file, _names: True)
 
     def saved(self, benchmark: Any, file: Path) -> bytes:
-        """Return what saving the benchmark to `file` would write. Nothing is written."""
+        """Return the contents of `file` after saving the benchmark, without writing it."""
         assert self.format.write is not None
         pieces = self.format.write(benchmark, file)
         return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
@@ -119,9 +119,9 @@ class FormatContract(PluginContract):
             self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
-        """Return the error in a file: the one raised, or else the benchmark's first problem.
+        """Return the error in a file: the exception raised, or else the benchmark's first problem.
 
-        Fails if there is no problem.
+        Fails if there is no error.
         """
         try:
             benchmark = self.read(folder, content)
@@ -133,15 +133,15 @@ class FormatContract(PluginContract):
 
 
 class AnyRow(Protocol):
-    """What the contract reads of a `karenina_importing.SourceRow`."""
+    """The part of `karenina_importing.SourceRow` that the contract uses."""
 
     @property
     def place(self) -> str:
-        """The place of the row, for use in messages."""
+        """The location of the row, for messages."""
 
 
 class AnyImportFormat(AnyFormat, Protocol):
-    """What the contract also reads of a `karenina_importing.ImportFormat`."""
+    """The additional part of `karenina_importing.ImportFormat` that the contract uses."""
 
     @property
     def key(self) -> str:
@@ -153,11 +153,11 @@ class AnyImportFormat(AnyFormat, Protocol):
 
     @property
     def recognizes(self) -> Callable[[Path], bool] | None:
-        """The function that checks if a file is certainly in this format."""
+        """The function that checks whether a file is certainly in this format."""
 
 
 class ImportFormatContract(FormatContract):
-    """The contract for a file format used by another tool. It has the same samples as `FormatContract`, and also:
+    """The contract for another tool's file format. It has the same samples as `FormatContract`, and these:
 
     - `suffix`: the suffix of the sample files.
     - `answers`: the recorded answers in `sample`, as pairs of a question id and an answer text.
@@ -182,7 +182,7 @@ class ImportFormatContract(FormatContract):
         return file
 
     def test_the_format_has_a_name_and_suffixes(self) -> None:
-        """`suffixes` may be empty. A suffix used by other formats does not belong there."""
+        """`suffixes` may be empty. It must not contain suffixes that other formats use."""
         assert self.format.name.strip()
         assert _KEY.fullmatch(self.format.key), (
             "a key must consist of lower-case letters and digits, separated by single hyphens or underscores"
@@ -192,7 +192,7 @@ class ImportFormatContract(FormatContract):
         )
 
     def test_an_error_names_the_file_the_place_and_the_cure(self, tmp_path: Path) -> None:
-        """A row that cannot be converted says where and why, and the command says how to fix it."""
+        """The error for a row that cannot be converted states its location, the reason and a fix."""
         for content, place in self.broken:
             error = self.error(tmp_path, content)
             assert error.file.parent == tmp_path

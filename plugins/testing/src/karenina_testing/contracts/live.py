@@ -1,8 +1,8 @@
 """Contracts for ports that call a real model, whose replies are not known in advance.
 
 You need no `WireFormat`: set `entry_point` and `interface`, and return the model from `live`. A small model is enough.
-The one for the parser must be able to fill in a schema, but no answer has to be correct. Each test makes a few short
-calls. Failing servers are covered by the scripted contracts.
+The parser's model must be able to fill in a schema, but no answer has to be correct. Each test makes a few short calls.
+Failing servers are covered by the scripted contracts.
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -55,7 +55,7 @@ LOOK: Final = (Message.user("What is the code? It stands in note.txt."),)
 
 
 class LiveContract(PortContract):
-    """The contract shared by all ports, with a real model.
+    """The contract that all ports share when they call a real model.
 
     - `few_tokens`: a token limit that cuts off a long story.
     - `many_tokens`: a token limit that leaves enough time to cancel the call.
@@ -69,13 +69,13 @@ class LiveContract(PortContract):
     moment: ClassVar[float] = 0.3
 
     def live(self, **fields: Any) -> ModelConfig:
-        """Return the model to call. `fields` add to its fields or replace them."""
+        """Return the model to call. `fields` add to or replace the model's fields."""
         raise NotImplementedError(f"{type(self).__name__} must return the model to call")
 
     def secrets(self) -> Sequence[str]:
-        """Return the strings that must not be in any log or repr. By default, this is the API key.
+        """Return the strings that must not appear in any log or repr. The default is the API key.
 
-        It is called while a port is open.
+        This is called while a port is open.
         """
         key = self.live().endpoint_api_key
         return [key.get_secret_value()] if key is not None else []
@@ -85,7 +85,7 @@ class LiveContract(PortContract):
         raise NotImplementedError
 
     def long_call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
-        """Make one call that runs until the token limit."""
+        """Make one call that runs until it reaches the token limit."""
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
@@ -162,7 +162,7 @@ class LiveContract(PortContract):
 
 
 class LiveLLMContract(LiveContract):
-    """The contract for LLM ports, with a real model."""
+    """The contract for LLM ports that call a real model."""
 
     port_name = "llm"
 
@@ -180,7 +180,7 @@ class LiveLLMContract(LiveContract):
 
 
 class LiveParserContract(LiveContract):
-    """The contract for parser ports, with a real model that can fill in a schema."""
+    """The contract for parser ports that call a real model. The model must be able to fill in a schema."""
 
     port_name = "parser"
 
@@ -201,7 +201,7 @@ class LiveParserContract(LiveContract):
 
 
 class LiveAgentContract(LiveContract):
-    """The contract for agent ports, with a real model. The model need not use the tools."""
+    """The contract for agent ports that call a real model. The model need not use the tools."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ class LiveAgentContract(LiveContract):
 
 
 def open_sockets() -> set[str]:
-    """Return the open sockets of this process. Always empty outside Linux."""
+    """Return this process's open sockets. Outside Linux, the set is always empty."""
     sockets: set[str] = set()
     for entry in Path("/proc/self/fd").glob("*"):
         try:
@@ -264,7 +264,7 @@ def open_sockets() -> set[str]:
 
 
 async def assert_sockets_closed(before: set[str]) -> None:
-    """Wait up to `WAIT` seconds, and assert that only the sockets in `before` are open."""
+    """Wait up to `WAIT` seconds until only the sockets in `before` are open, or fail."""
     for _ in range(int(WAIT / 0.05)):
         if not open_sockets() - before:
             return

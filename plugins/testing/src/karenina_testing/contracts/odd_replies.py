@@ -1,7 +1,7 @@
-"""Unusual replies that servers are known to send, and what should come of them.
+"""Unusual replies that servers are known to send, and the outcomes expected of adapters.
 
-`WireFormat.odd_replies` and `WireFormat.odd_forms` contain such replies in the format of a provider. The contracts
-check that adapters read them correctly.
+`WireFormat.odd_replies` and `WireFormat.odd_forms` contain such replies in a provider's format. The contracts check
+that adapters handle them correctly.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ C = ErrorCategory
 
 @dataclass(frozen=True)
 class OddReply:
-    """A reply and what should come of it: a `text` with its `finish_reason`, or an `error`.
+    """A reply and its expected outcome: a `text` with its `finish_reason`, or an `error`.
 
     The error message must contain `words`, and one of the reply's notes must contain `notes`. `tokens` are the input,
-    output, cached, reasoning and cache-write tokens, also for errors. If it is None, the usage is not checked.
+    output, cached, reasoning and cache-write tokens, also for errors. If `tokens` is None, the usage is not checked.
     """
 
     body: Any
@@ -35,7 +35,7 @@ class OddReply:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens, in the form of one call's usage."""
+        """The tokens as the usage of one call, or None."""
         if self.tokens is None:
             return None
         input, output, cached, reasoning, written = self.tokens
@@ -43,14 +43,17 @@ class OddReply:
 
 
 def chat(content: Any = "Oslo.", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
-    """Make a chat completion. `message` adds fields. Uses 20 input and 8 output tokens by default."""
+    """Return a chat completion. `message` adds fields to its message.
+
+    The default usage is 20 input and 8 output tokens.
+    """
     choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
     counted = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28} if usage is None else usage
     return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": counted}
 
 
 def _with_fields(body: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return the completion with `fields` added to its only choice."""
+    """Return the chat completion with `fields` added to its only choice."""
     return {**body, "choices": [{**body["choices"][0], **fields}]}
 
 
@@ -226,7 +229,7 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
 
 
 def messages_reply(content: Any, stop: Any = "end_turn", usage: Any = None) -> dict[str, Any]:
-    """Make a Messages API reply. Uses 20 input and 8 output tokens by default."""
+    """Return a Messages API reply. The default usage is 20 input and 8 output tokens."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     counted = {"input_tokens": 20, "output_tokens": 8} if usage is None else usage
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}

@@ -1,6 +1,6 @@
-"""The contract for every plugin: it is installed, all it offers is accepted, and settings are marked.
+"""The contract for every plugin: it is installed, everything it offers is accepted, and its settings are marked.
 
-A mark says if a benchmark may set a field (`karenina_core.models.settings_models`).
+A mark states whether a benchmark may set a field (see `karenina_core.models.settings_models`).
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -18,7 +18,7 @@ from karenina_toolkit.package_check.check import check_package
 
 
 class PluginContract:
-    """The contract of all plugins.
+    """The contract for all plugins.
 
     `entry_point` is the value of the plugin's entry point, such as `my_package:plugin`.
     """
@@ -27,11 +27,11 @@ class PluginContract:
 
     @property
     def distribution(self) -> str:
-        """The plugin's distribution."""
+        """The name of the plugin's distribution."""
         return self._found()[0].distribution
 
     def _found(self) -> list[PluginInfo]:
-        """Return the plugins with this `entry_point`. Fails if there are none."""
+        """Return the plugins with the given `entry_point`. Fails if there are none."""
         infos = [info for info in Plugins.discover().describe() if info.target == self.entry_point]
         assert infos, f"no entry point has the value {self.entry_point!r}; install the package (pip install -e .)"
         return infos
@@ -46,7 +46,7 @@ class PluginContract:
 
 
 def problems_of_package(entry_point: str) -> list[str]:
-    """Return the problems that `karenina plugins --check` finds in the package of an entry point."""
+    """Return the problems that `karenina plugins --check` finds in the entry point's package."""
     _, findings = check_package(entry_point.partition(":")[0])
     return [f"{finding.area}: {finding.text}" for finding in findings if finding.state == "problem"]
 
@@ -65,7 +65,7 @@ class SettingsContract:
 
 
 def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
-    """Return the fields, as `Model.field`, that do not say if a benchmark may set them.
+    """Return the fields, as `Model.field`, that have no mark stating whether a benchmark may set them.
 
     A field that no benchmark may set is marked `never`.
     """

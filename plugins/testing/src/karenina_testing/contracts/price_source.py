@@ -30,20 +30,20 @@ class AnyPriceSource(Protocol):
 
     @property
     def name(self) -> str:
-        """The list's name."""
+        """The price list's name."""
 
     @property
     def edition(self) -> str:
-        """The list's edition."""
+        """The price list's edition."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[AnyTariff, str] | None:
-        """Return the tariff of a model and its name in the list, or None if it is not there."""
+        """Return the model's tariff and its name in the list, or None if the list does not contain the model."""
 
 
 class PriceSourceContract(PluginContract):
     """The contract for a price list.
 
-    - `source`: the list.
+    - `source`: the price list.
     - `prices`: pairs of a model and its server (a base URL, a provider's name, or None), each with its prices in
       dollars per million input tokens and per million output tokens, written as decimal strings.
     - `unknown`: pairs of a model and a server that the list must not contain.

@@ -1,4 +1,4 @@
-"""The contract for primitives, which compare a field with its truth or read the response."""
+"""The contract for primitives, which compare a field with its ground truth or read the response."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -14,11 +14,11 @@ from pydantic import BaseModel, ValidationError
 from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 
 STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
-"""Values that a judge might extract although their type is not that of the truth."""
+"""Values of an unexpected type that a judge might extract."""
 
 
 class AnyPrimitive(Protocol):
-    """What the contract calls of a `karenina_template.templates.Primitive`."""
+    """The part of `karenina_template.templates.Primitive` that the contract uses."""
 
     reads_trace: ClassVar[bool]
 
@@ -27,10 +27,10 @@ class AnyPrimitive(Protocol):
         """Return the primitive's name in benchmark files."""
 
     def check(self, extracted: object, expected: object) -> object:
-        """Return whether the value passes: True, False or `Undecided`."""
+        """Return whether the extracted value passes: True, False or `Undecided`."""
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> object:
-        """Return what `check` returns for a value extracted from the response."""
+        """Return the result of `check` for a value extracted from the response."""
 
     def score(self, extracted: object, expected: object) -> float:
         """Return the credit, from 0 to 1."""
@@ -45,7 +45,7 @@ class AnyPrimitive(Protocol):
         """Return a value that passes."""
 
     def mutate(self, expected: object) -> object:
-        """Return a value that fails, or None if there is none."""
+        """Return a value that fails, or None if no value fails."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the primitive as a JSON object."""
@@ -58,8 +58,8 @@ class PrimitiveContract(PluginContract):
     - `truths`: valid ground truths; `bad_truths`: values that cannot be ground truths.
     - `passes`, `fails`, `undecided`: pairs of an extracted value and a ground truth that pass, fail or return
       `Undecided`.
-    - `unreadable`: pairs of an extracted value, which stands in a response as it is but cannot be read, and a ground
-      truth, for a primitive with the parameter `unreadable`.
+    - `unreadable`: pairs of an extracted value and a ground truth, for a primitive with the parameter `unreadable`. The
+      value occurs literally in a response but cannot be read.
     - `has_wrong_values`: set this to False if `mutate` returns None because no value fails.
     - `responses`: for a primitive that reads the response, a mapping from responses to whether they pass. The other
       samples are not needed in this case.
@@ -157,16 +157,16 @@ class PrimitiveContract(PluginContract):
         assert wrong == []
 
     def _model(self) -> type[BaseModel]:
-        """Return the class of the primitive. Fails if it is not a pydantic model."""
+        """Return the primitive's class. Fails if it is not a pydantic model."""
         kind = type(self.primitive)
         assert issubclass(kind, BaseModel), "derive the primitive from karenina_template.templates.Primitive"
         return kind
 
 
 def _is_undecided(answer: object) -> bool:
-    """Check if `answer` is an `Undecided` with a reason.
+    """Return whether `answer` is an `Undecided` with a reason.
 
-    The class is recognized by name, so that it need not be imported here.
+    The class is recognized by its name to avoid importing it here.
     """
     names = {kind.__name__ for kind in type(answer).__mro__}
     return "Undecided" in names and bool(getattr(answer, "why", ""))

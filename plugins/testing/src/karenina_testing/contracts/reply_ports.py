@@ -1,4 +1,4 @@
-"""The contracts for ports that return a single reply: LLM ports return text, and parser ports return JSON."""
+"""The contracts for ports with a single reply: LLM ports return text, and parser ports return JSON."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -45,7 +45,7 @@ class LLMContract(CallContract):
     port_name = "llm"
 
     def call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
-        """Ask one question."""
+        """Ask a question."""
         return self._ask(port)
 
     def good(self) -> Callable[[Request], Reply]:
@@ -53,7 +53,7 @@ class LLMContract(CallContract):
         return lambda _: self.saying("17p13.1")
 
     async def _ask(self, port: LLMPort) -> LLMReply:
-        """Ask one question, with information about the call that must not be sent."""
+        """Ask a question, with call information that must not be sent."""
         return await port.invoke(CONVERSATION, info=CallInfo("item-77-of-nobodys-business", "Hidden?", 3, "answering"))
 
     def test_the_server_gets_the_messages_in_order(self) -> None:
@@ -94,9 +94,9 @@ class LLMContract(CallContract):
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return what came of an odd reply, as far as `odd` specifies it.
+    """Return the outcome of an odd reply, as far as `odd` specifies it.
 
-    A message or note with the words in `odd` is replaced by these words.
+    A message or note that contains the words in `odd` is replaced by these words.
     """
     usage = outcome.usage if odd.tokens is not None else None
     if isinstance(outcome, PortError):
@@ -112,14 +112,14 @@ def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, .
 
 
 def _expected_text(odd: OddReply) -> tuple[Any, ...]:
-    """Return what should come of `odd`, as in `_describe_text`."""
+    """Return the outcome that `odd` expects, in the format of `_describe_text`."""
     if odd.error is not None:
         return (odd.error, odd.words, odd.usage)
     return (odd.text, odd.finish_reason, odd.reasoning, odd.notes, odd.usage)
 
 
 def _flatten(value: Any) -> list[Any]:
-    """Return the strings, numbers, booleans and nulls in a JSON value."""
+    """Return all strings, numbers, booleans and nulls in a JSON value."""
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for inner in value for leaf in _flatten(inner)] if isinstance(value, list) else [value]
@@ -131,7 +131,7 @@ class ParserContract(CallContract):
     port_name = "parser"
 
     def call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
-        """Request one JSON object."""
+        """Request a JSON object."""
         return self._fill(port)
 
     def good(self) -> Callable[[Request], Reply]:
@@ -139,7 +139,6 @@ class ParserContract(CallContract):
         return self.filling(FILLED)
 
     async def _fill(self, port: ParserPort) -> ParserReply:
-        """Request one JSON object."""
         return await port.parse(ASK, SCHEMA)
 
     def test_the_reply_is_the_json_that_the_model_wrote(self) -> None:
@@ -182,9 +181,9 @@ class ParserContract(CallContract):
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return what came of an odd reply: an error, or JSON with its finish reason.
+    """Return the outcome of an odd reply: an error, or JSON with its finish reason.
 
-    Any finish reason but `content_filter` counts as `stop`.
+    Any finish reason except `content_filter` counts as `stop`.
     """
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))
@@ -193,7 +192,7 @@ def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any
 
 
 def _expected_form(odd: OddReply) -> tuple[Any, ...]:
-    """Return what should come of `odd`, as in `_describe_form`."""
+    """Return the outcome that `odd` expects, in the format of `_describe_form`."""
     if odd.error is not None:
         return (odd.error, odd.words)
     return (json.loads(odd.text) if odd.text else "", odd.finish_reason)

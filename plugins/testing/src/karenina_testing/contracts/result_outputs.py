@@ -1,4 +1,4 @@
-"""The contracts for export formats and report sections. Use `sample_results` for their results."""
+"""The contracts for export formats and report sections. `sample_results` returns results for them."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -28,7 +28,7 @@ HOSTILE: Final = (
     "=1+1 | </script><b>bold</b> & \"quoted\" 'text', \u202etwisted\u202c \x1b[31mred\x1b[0m \x00 \U0001f9ec\r\n"
     "# a second line; \\ %s {0} ${1}"
 )
-"""Text that often breaks file formats: markup, formulas, control characters, line breaks."""
+"""Text that often breaks file formats: markup, formulas, control characters and line breaks."""
 _RESULTS: Final = "sample.results.jsonl"
 _HEAD: Final = re.compile(r'<script type="text/plain" id="karenina-head">([^<]*)</script>')
 _UNJUDGED: Final = [outcome for outcome in Outcome if not outcome.judged]
@@ -39,7 +39,7 @@ def sample_results(
 ) -> list[VerificationResult]:
     """Return one result for each outcome, for the questions `q0`, `q1`, ...
 
-    `model` is the ID and name of the answering model. `hostile` adds `HOSTILE` to most strings.
+    `model` is the answering model's id and name. `hostile` adds `HOSTILE` to most strings.
     """
     return [_result(number, outcome, model, HOSTILE if hostile else "") for number, outcome in enumerate(outcomes)]
 
@@ -51,7 +51,7 @@ def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
 
 
 def _result(number: int, outcome: Outcome, model: str, more: str) -> VerificationResult:
-    """Make a result with this outcome. `more` is added to most strings."""
+    """Return a result with the given outcome. `more` is added to most strings."""
     identity = ModelIdentity(interface="manual", model_name=model)
     values = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
     return VerificationResult(
@@ -94,7 +94,7 @@ def _result(number: int, outcome: Outcome, model: str, more: str) -> Verificatio
 
 
 class AnyExporter(Protocol):
-    """What the contract reads of a `karenina_report.exports.exporter.Exporter`."""
+    """The part of `karenina_report.exports.exporter.Exporter` that the contract uses."""
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class AnyExporter(Protocol):
 
     @property
     def summary(self) -> str:
-        """A line for the command's help."""
+        """One line for the command's help."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class AnyExporter(Protocol):
 
     @property
     def is_binary(self) -> bool:
-        """True if the export is binary and cannot be shown in a terminal."""
+        """Whether the export is binary and cannot be shown in a terminal."""
 
     @property
     def takes_table(self) -> bool:
@@ -118,15 +118,15 @@ class AnyExporter(Protocol):
 
     @property
     def read(self) -> Any:
-        """The function that reads results back, or None if the format has none."""
+        """The function that reads exported results, or None if they cannot be read."""
 
 
 class ExporterContract(PluginContract):
     """The contract for a results export format, as written by `karenina export`.
 
     - `exporter`: the exporter.
-    - `names_questions`: whether an export contains the id of each question as text. Set this to False for formats
-      without ids, such as summaries. For a binary format, override `question_ids` to read the ids.
+    - `names_questions`: whether an export contains each question's id as text. Set this to False for formats without
+      ids, such as summaries. For a binary format, override `question_ids` to read the ids.
     """
 
     exporter: ClassVar[AnyExporter]
@@ -143,7 +143,7 @@ class ExporterContract(PluginContract):
         return run_command(folder, "export", _RESULTS, "--format", self.exporter.name, *options)
 
     def exported(self, folder: Path, results: Iterable[VerificationResult], *options: str) -> bytes:
-        """Export the results to a file, and return what is in it. Fails if the command does."""
+        """Export the results to a file, and return its contents. Fails if the command fails."""
         output = folder / f"exported{self._suffix}"
         done = self.export(folder, results, "-o", output, *options)
         assert done.code == 0, done.err
@@ -151,7 +151,7 @@ class ExporterContract(PluginContract):
 
     @property
     def _suffix(self) -> str:
-        """The suffix of exported files, which is `.export` if the format has none."""
+        """The suffix for exported files, which is `.export` if the format has none."""
         return self.exporter.suffixes[0] if self.exporter.suffixes else ".export"
 
     def test_it_has_a_name_a_summary_and_suffixes(self) -> None:
@@ -223,12 +223,12 @@ class ReportSectionContract(PluginContract):
         return sample_results()
 
     def report(self, folder: Path, *runs: Sequence[VerificationResult]) -> CommandRun:
-        """Run `karenina report` on these runs. The report is `report.html`."""
+        """Run `karenina report` on the given runs, and write the report to `report.html`."""
         files = [write_results(folder / f"run{number}.results.jsonl", run) for number, run in enumerate(runs)]
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections in a report on these runs by ID, as JSON-compatible dicts.
+        """Return the plugin's sections in a report on the given runs by id, as JSON-compatible dicts.
 
         A section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section is
         missing.

@@ -32,17 +32,17 @@ JOURNAL: Final = "sample.journal"
 _TIME_IS_OVER: Final = 124
 _RUN_TIMEOUT: Final = 3.0
 _LATENCY: Final = 60.0
-"""The seconds before each reply, for which a stopped run must not wait."""
+"""The delay of each reply in seconds. A stopped run must not wait for it."""
 Opinion = Callable[[int, str], str | None]
-"""A function of a judge's number and a question ID that returns the gene for the judge to extract.
+"""A function that takes a judge's number and a question id, and returns the gene for the judge to extract.
 
-None makes the call of the judge fail.
+If it returns None, the judge's call fails.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRun:
-    """How a run ended: its exit code, its results and its error output."""
+    """A finished run's exit code, results and error output."""
 
     code: int
     results: list[VerificationResult]
@@ -60,11 +60,10 @@ class RunContract(PluginContract):
     settings: ClassVar[Mapping[str, Any]] = {}
 
     def run(self, folder: Path, *options: str, judged: bool = False, **settings: Any) -> SampleRun:
-        """Run `karenina run` on the questions in `GENES`.
+        """Run `karenina run` on the questions in `GENES`, configured with `settings`.
 
-        Answers are recorded, the last one wrong, unless `options` select a model (`--answering`). With `judged`, a
-        judge fills in the templates. Without it, the answers are searched for the gene. The configuration is
-        `settings`.
+        Answers are recorded, and the last one is wrong, unless `options` select a model (`--answering`). With `judged`,
+        a judge fills in the templates. Otherwise, the answers are searched for the gene.
         """
         questions = [
             {"id": id, "question": f"Which gene is the target of {id}?", "answer": {"gene": _field(gene, judged)}}
@@ -82,7 +81,7 @@ class RunContract(PluginContract):
 
 
 def _field(gene: str, judged: bool) -> dict[str, object]:
-    """Declare a field that a judge fills in or, without `judged`, that searches for the gene."""
+    """Return a field that a judge fills in or, without `judged`, one that searches for the gene."""
     if judged:
         return {"description": "The gene that the response names", "ground_truth": gene}
     primitive = {"type": "TraceContains", "substring": gene}
@@ -90,7 +89,7 @@ def _field(gene: str, judged: bool) -> dict[str, object]:
 
 
 def read_results(file: Path) -> list[VerificationResult]:
-    """Read the results of a run with `--full`. Without the file, there are none."""
+    """Read the results of a run with `--full`. If the file does not exist, there are none."""
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     return [VerificationResult.model_validate_json(line) for line in lines if line.startswith('{"metadata"')]
 
@@ -98,22 +97,22 @@ def read_results(file: Path) -> list[VerificationResult]:
 class ObserverContract(RunContract):
     """The contract for the observers that a plugin returns for `settings` (hook `karenina_observers`).
 
-    Override `observed` to return what they left in the folder of a run, such as the text of a file.
+    Override `observed` to return a trace of the observers in the run's folder, such as the text of a file.
     """
 
     def observed(self, folder: Path) -> object:
-        """Return what the observers left in the folder of a run, or None."""
+        """Return the trace that the observers left in the run's folder, or None."""
         raise NotImplementedError
 
     def observers(self, **settings: Any) -> Sequence[object]:
-        """Return the observers of the plugin for this configuration."""
+        """Return the plugin's observers for the given configuration."""
         offered: Sequence[object] = resolve_name(self.entry_point).karenina_observers(
             config=VerificationConfig(**settings)
         )
         return offered
 
     def observed_run(self, folder: Path) -> SampleRun:
-        """Run the sample benchmark with `settings`. Fails if an observer does."""
+        """Run the sample benchmark with `settings`. Fails if an observer fails."""
         run = self.run(folder, **self.settings)
         assert "an observer of" not in run.err, run.err
         assert "the observers of" not in run.err, run.err
@@ -146,7 +145,7 @@ class ObserverContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_results_of_the_journal_are_no_error(self, tmp_path: Path) -> None:
-        """If a result is already stored, observers see the end of its item but not the start."""
+        """If a result is already stored, observers are told of the end of its item but not of the start."""
         first, second = self.observed_run(tmp_path), self.observed_run(tmp_path)
         assert first.by_item == second.by_item
 
@@ -158,18 +157,18 @@ class ObserverContract(RunContract):
 
 
 class AnyExecutor(Protocol):
-    """What the contract reads of a `karenina_engine.run.executor.Executor`."""
+    """The part of `karenina_engine.run.executor.Executor` that the contract uses."""
 
     name: ClassVar[str]
-    """The value of the `executor` setting that selects it."""
+    """The value of the `executor` setting that selects this executor."""
     description: ClassVar[str]
     """A one-line description."""
     settings: ClassVar[type[BaseModel] | None]
-    """The executor's settings model, if it has settings."""
+    """The executor's settings model, or None if it has no settings."""
 
 
 class ExecutorContract(RunContract):
-    """The contract for an executor. Set `executor`, and `settings` if it needs any."""
+    """The contract for an executor. Set `executor`, and `settings` if the executor needs any."""
 
     executor: ClassVar[AnyExecutor]
 
@@ -199,7 +198,7 @@ class ExecutorContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_stored_results_are_kept(self, tmp_path: Path) -> None:
-        """A run that continues a journal runs only the items that are missing from it."""
+        """A run that continues a journal only runs the items that are missing from it."""
         first = self.executed(tmp_path)
         again = self.executed(tmp_path, replicate_count=2)
         timestamps = {result.item: result.metadata.timestamp for result in again.results}
@@ -234,13 +233,13 @@ class ExecutorContract(RunContract):
 
 
 class PanelContract(RunContract):
-    """The contract for a panel of judges. `settings` turns it on, and `judges` is their number."""
+    """The contract for a panel of judges. `settings` enables the panel, and `judges` is the number of judges."""
 
     judges: ClassVar[int] = 3
 
     @contextmanager
     def served(self, opinion: Opinion) -> Iterator[tuple[ScriptedServer, list[str]]]:
-        """Run a server with the judges in the block, and yield it with the options that select them."""
+        """Run a server for the judges in the block, and yield it with the options that select them."""
 
         def reply(request: Request) -> Any:
             judge = int(request.fields["model"].rpartition("-")[2])
@@ -253,7 +252,7 @@ class PanelContract(RunContract):
             yield server, [word for name in names for word in ("--judge", name)]
 
     def evaluated(self, folder: Path, opinion: Opinion, *, panel: bool = True) -> tuple[SampleRun, int]:
-        """Run the benchmark. Also returns the number of calls. Without `panel`, `settings` is not used."""
+        """Run the benchmark, and return the run and the number of calls. Without `panel`, `settings` is not used."""
         with self.served(opinion) as (server, judges):
             run = self.run(folder, *judges, judged=True, **(self.settings if panel else {}))
         return run, len(server.log)
@@ -306,5 +305,5 @@ class PanelContract(RunContract):
 
 
 def _right(_judge: int, question: str) -> str:
-    """Return the correct answer to a question, whoever judges."""
+    """Return the correct answer to a question, for every judge."""
     return GENES[question]

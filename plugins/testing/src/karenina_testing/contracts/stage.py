@@ -1,4 +1,4 @@
-"""The contracts for stages, for answer checks (`CheckStage`), and for stages that fill templates.
+"""The contracts for stages, for answer checks (`CheckStage`), and for stages that fill in templates.
 
 Stages must do what they declare, must not show the ground truth to models, and must survive failing models.
 """
@@ -8,10 +8,12 @@ Stages must do what they declare, must not show the ground truth to models, and 
 from __future__ import annotations
 
 import asyncio
+import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import pytest
+from pydantic import TypeAdapter
 
 from karenina_core.artifacts.artifact import AnyKey, Slot
 from karenina_core.artifacts.declarations import why_refused
@@ -30,7 +32,7 @@ from karenina_testing.scripted_models import ScriptedModels
 from karenina_testing.stage_runner import StageRun, configure, run_stage
 
 TRUTH: Final = "truth-4711-that-no-model-may-see"
-"""The raw answer to the sample question. No model may see it."""
+"""The sample question's raw answer, which no model may see."""
 
 
 class StageContract(PluginContract):
@@ -44,7 +46,7 @@ class StageContract(PluginContract):
     - `truths`: additional strings that must not reach any model.
     - `plugins`: additional plugins that the stage needs.
 
-    If the stage calls models, override `fill`, `say` and `act`, which reply in the same way as the functions of
+    If the stage calls models, override `fill`, `say` and `act`. They reply in the same way as the functions of
     `ScriptedModels`.
     """
 
@@ -72,9 +74,9 @@ class StageContract(PluginContract):
 
     @property
     def slot(self) -> Slot | None:
-        """The slot of the installed stage, or the class's `for_slot` if no plugin offers it.
+        """The installed stage's slot, or the class's `for_slot` if no plugin offers the stage.
 
-        None means that its position depends on its relations to other stages.
+        If it is None, the position depends on the stage's relations to other stages.
         """
         offered = [stage.slot for stage in registered_stages(active_plugins()) if stage.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
@@ -86,7 +88,7 @@ class StageContract(PluginContract):
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone, and then its clean-up.
+        """Run the stage alone, then its clean-up.
 
         `artifacts` replace those of the sample, and `settings` are added to those of the contract.
         """
@@ -111,11 +113,25 @@ class StageContract(PluginContract):
         assert why_refused(self.stage) is None
 
     def test_it_keeps_its_declarations(self) -> None:
-        """The stage reads and sets only what it declares, and sets all that it declares to produce."""
+        """The stage reads and sets only what it declares, and sets every artifact that it declares to produce."""
         run = self.run()
         assert (run.record.status, run.record.reason, run.record.error) == ("ran", None, None)
         missing = [key.name for key in self.stage.produces if not run.state.has(key.name)]
         assert missing == [], "a stage that runs must set every artifact that it produces; None counts as a value"
+
+    def test_it_offers_each_known_value_that_it_declares(self) -> None:
+        """Each name in `offers` has a value of its type, or a reason; names with `*` have at least one."""
+        values = self.run().state.values
+        missing = [name for name in self.stage.offers if not fnmatch.filter(values, name)]
+        assert missing == [], (
+            "a stage that runs must call offer_value for each name in `offers`, with None and a reason if there is no "
+            "value; a stage that offers only what templates compare needs a `question` whose template compares them all"
+        )
+        for name, known in values.items():
+            offered = max((pattern for pattern in self.stage.offers if fnmatch.fnmatchcase(name, pattern)), key=len)
+            if known.value is not None:
+                kind: Any = self.stage.offers[offered]
+                TypeAdapter(kind).validate_python(known.value, strict=True)
 
     def test_it_runs_with_only_what_it_requires(self) -> None:
         required = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
@@ -174,14 +190,15 @@ class StageContract(PluginContract):
         assert [name for model in models for name in find_unmarked_fields(model)] == []
 
     def config(self, models: ScriptedModels, settings: Mapping[str, Any]) -> VerificationConfig:
-        """Return the configuration for a run with the stage alone."""
+        """Return the configuration for a run with only this stage."""
         return configure(self.stage, models, self.plugins, settings=settings, slot=self.slot)[1]
 
 
 def failing_models(failure: str) -> ScriptedModels:
     """Return models whose calls all fail.
 
-    `failure` is `no server`, `no reply` (an empty string), or any other string as a reply that is not JSON.
+    `failure` is `no server`, `no reply` (an empty string), or any other text. In the latter case, models reply with
+    text that is not JSON.
     """
 
     def fail(*_: object) -> Any:
@@ -235,7 +252,7 @@ class CheckContract(StageContract):
             assert (run.error, performed, detected, override) == (None, False, None, False)
 
     def findings(self, run: StageRun) -> tuple[object, ...]:
-        """Return the four artifacts of the check: performed, detected, override applied, reasoning."""
+        """Return the check's four artifacts: performed, detected, override applied, reasoning."""
         return tuple(run.artifact(key) for key in self.stage.check_keys())
 
 
@@ -247,7 +264,8 @@ class ParseStageContract(StageContract):
       `karenina_template.templates.load_template(source).for_question("q1")`.
     - `response`: a response with a wrong answer; it must not contain any of the template's ground truths.
     - `extracted`: the values that the stage must extract from `response`.
-    - `usual`: whether the stage is the default, which fills in templates unless the configuration selects another.
+    - `usual`: whether the stage is the default, which fills in templates unless the configuration selects another
+      stage.
     """
 
     question: ClassVar[Question]
@@ -262,7 +280,7 @@ class ParseStageContract(StageContract):
         return self._artifacts(self.response)
 
     def _artifacts(self, response: str) -> dict[AnyKey, object]:
-        """Return the artifacts for an item with the template and this response."""
+        """Return the artifacts for an item with the template and the given response."""
         return {
             ArtifactKeys.RAW_ANSWER_CLASS: type(
                 self.template.bind(dict.fromkeys(self.template.judge_fields), response)
@@ -273,7 +291,7 @@ class ParseStageContract(StageContract):
 
     @property
     def truths(self) -> list[str]:  # type: ignore[override]
-        """The truths of the template as strings, with the elements of lists, without booleans and None."""
+        """The template's ground truths as strings, including the elements of lists. Booleans and None are omitted."""
         parts = [part for value in self.template.expected().values() for part in _parts(value)]
         return [str(value) for value in parts if value is not None and not isinstance(value, bool)]
 
@@ -311,5 +329,5 @@ class ParseStageContract(StageContract):
 
 
 def _parts(value: object) -> Iterable[object]:
-    """Return the elements of a list, or any other value as the only one."""
+    """Return the elements of a list, or any other value as a list of one."""
     return value if isinstance(value, list) else [value]

@@ -28,7 +28,7 @@ SCORES = ArtifactKey("contract.scores", list)
 
 
 class AnyScore(Protocol):
-    """What the contract reads of a `karenina_rubric.evaluators.TraitScore`."""
+    """The part of `karenina_rubric.evaluators.TraitScore` that the contract uses."""
 
     @property
     def trait(self) -> str:
@@ -68,7 +68,7 @@ class TraitContract(PluginContract):
     - `trait`: a trait of this kind, with fields that differ from the defaults.
     - `evaluator`: the evaluator that scores it.
     - `scores`: sample answers, each with its expected score.
-    - `lowest`, `highest`: the score range; leave these out if scores are not numbers.
+    - `lowest`, `highest`: the score range; omit these if scores are not numbers.
     - `settings`: the run's configuration; `plugins`: additional plugins that the evaluator needs.
 
     If a judge scores the trait, override `fill` or `say` to reply to the request.
@@ -93,9 +93,9 @@ class TraitContract(PluginContract):
         return "an answer"
 
     def evaluate(self, text: str, *traits: RubricTrait, models: ScriptedModels | None = None) -> list[AnyScore]:
-        """Score the answer `text` on the `traits`, by default on the sample trait.
+        """Score the answer `text` on the given `traits` (default: the sample trait).
 
-        Raises `RuntimeError` if the evaluation failed as a whole, or if the evaluator does not claim these traits or
+        Raises `RuntimeError` if the evaluation fails as a whole, if the evaluator does not claim these traits, or if it
         claims a trait of another kind.
         """
         evaluator, scored = self.evaluator, traits or (self.trait,)

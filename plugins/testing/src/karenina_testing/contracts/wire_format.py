@@ -1,4 +1,4 @@
-"""How a provider's server writes requests and replies, defined once for all contracts.
+"""A provider's format for requests and replies, defined once for all contracts.
 
 `ChatCompletions` and `MessagesAPI` are for servers with OpenAI's and Anthropic's interfaces.
 """
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 KEY: Final = "sk-contract-4711-never-to-be-shown"
-"""The API key of every model in the contracts, which must never be shown."""
+"""The API key of every model in the contracts. It must never be shown."""
 
 
 class WireFormat:
     """An adapter and the wire format of its servers.
 
-    Set `entry_point` and `interface`, and define `reply` and `read`. All other defaults suit a provider that uses an
+    Set `entry_point` and `interface`, and define `reply` and `read`. The other defaults suit a provider that uses an
     API key and reports usage, and ports that make one POST request per call.
 
     - `base_path`: the path after the server's host and port in `endpoint_base_url`.
@@ -69,30 +69,30 @@ class WireFormat:
         raise NotImplementedError(f"{type(self).__name__} must define how its server replies")
 
     def read(self, request: Request) -> Sequence[Message]:
-        """Read the messages in `request`. Their `is_error`, `tool_name` and `reasoning` may be left out."""
+        """Return the messages in `request`. Their `is_error`, `tool_name` and `reasoning` may be omitted."""
         raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the body of a reply with the JSON `text`, in the structured mode of the request.
+        """Return the body of a reply with the JSON `text`, in the structured mode that the request uses.
 
         By default, the JSON is the text of the reply.
         """
         return self.reply(Message.assistant(text), self.usage, "stop")
 
     def error(self, status: int, message: str) -> Any:
-        """Return the body of an error with this status, which is at least 400."""
+        """Return the body of an error with the given status, which is at least 400."""
         return {"type": "error", "error": {"type": "scripted_error", "message": message}}
 
     def is_call(self, request: Request) -> bool:
-        """Return True if `request` is a call of the model, and not a health check or the like."""
+        """Return whether `request` calls the model, unlike a health check, for example."""
         return request.method == "POST"
 
     def reading(self, file: Path, id: str) -> ToolCall:
-        """Return the call with which an agent reads `file` in its workspace. The file need not exist."""
+        """Return the tool call with which an agent reads `file` in its workspace. The file need not exist."""
         return ToolCall(id, "read_file", {"path": file.name})
 
     def model(self, url: str, **fields: Any) -> ModelConfig:
-        """Return a model with its server at `url`. `fields` add to its fields or replace them."""
+        """Return a model that uses the server at `url`. `fields` add to or replace the model's fields."""
         values = {"endpoint_base_url": url + self.base_path, "endpoint_api_key": KEY, **self.fields, **fields}
         return ModelConfig(id="contract", interface=self.interface, model_name="contract-model", **values)
 
@@ -105,42 +105,42 @@ class WireFormat:
 
     @contextmanager
     def server(self, *answers: One) -> Iterator[ScriptedServer]:
-        """Run a server in the block. It sends the answers in order, and repeats the last one."""
+        """Run a server in the block that sends the given answers in order, repeating the last one."""
         with ScriptedServer(Side(answers), is_call=self.is_call, item_of=lambda _: "") as running:
             yield running
 
     def failing(self, status: int, message: str = "the server is scripted to fail", **headers: str) -> Reply:
-        """Make an error reply with this status. `_` in the names of headers is replaced by `-`."""
+        """Return an error reply with the given status. `_` in header names is replaced by `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Reply(self.error(status, message), status, named)
 
     def saying(self, text: str = "", *calls: ToolCall, finish_reason: FinishReason | None = None) -> Reply:
-        """Make a successful reply with `text` and tool calls.
+        """Return a successful reply with `text` and tool calls.
 
-        The default `finish_reason` is `tool_calls` if there are any, otherwise `stop`.
+        The default `finish_reason` is `tool_calls` if there are tool calls, otherwise `stop`.
         """
         reason: FinishReason = finish_reason or ("tool_calls" if calls else "stop")
         return Reply(self.reply(Message.assistant(text, calls), self.usage, reason))
 
     def filling(self, text: str) -> Callable[[Request], Reply]:
-        """Make a function that replies to a parser's request with the JSON `text`."""
+        """Return a function that replies to a parser's request with the JSON `text`."""
         return lambda request: Reply(self.filled(request, text))
 
 
 class PortContract(WireFormat):
-    """Base class of the contracts for a port, which `AdapterSpec` calls `port_name`."""
+    """The base class for port contracts. `port_name` is the port's name in `AdapterSpec`."""
 
     port_name: ClassVar[Literal["llm", "parser", "agent"]]
 
     def make(self, model: ModelConfig) -> Any:
-        """Create a port for `model`. Fails if the adapter has none of this kind."""
+        """Create a port for `model`. Fails if the adapter has no port of this kind."""
         factory = getattr(self.spec, self.port_name)
         assert factory is not None, f"the {self.interface!r} interface has no {self.port_name} port"
         return factory(model)
 
 
 class ChatCompletions(WireFormat):
-    """A server for chat completions. Set `entry_point` and `interface`, and override what differs.
+    """The format of servers for chat completions. Set `entry_point` and `interface`, and override what differs.
 
     If a parser forces the use of a tool, the reply is a call of that tool.
     """
@@ -149,7 +149,7 @@ class ChatCompletions(WireFormat):
     odd_forms: ClassVar[Mapping[str, OddReply]] = CHAT_FORMS
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
-        """Return a completion with one choice."""
+        """Return a chat completion with one choice."""
         return completion_of(Say(said.content, said.tool_calls, finish=finish_reason, usage=usage))
 
     def read(self, request: Request) -> Sequence[Message]:
@@ -167,12 +167,12 @@ class ChatCompletions(WireFormat):
         return body
 
     def error(self, status: int, message: str) -> Any:
-        """Return an error in the API's format, whatever the status."""
+        """Return an error in the API's format, regardless of the status."""
         return completion_error(message)
 
 
 class MessagesAPI(WireFormat):
-    """A server for the Messages API. Set `entry_point` and `interface`, and override what differs.
+    """The format of servers for the Messages API. Set `entry_point` and `interface`, and override what differs.
 
     Part of the input is written to the cache and part is read from it. Both count as input. If a parser forces the use
     of a tool, the reply is a call of that tool.
@@ -205,5 +205,5 @@ class MessagesAPI(WireFormat):
         return message_of(Say("", (call,), usage=self.usage))
 
     def error(self, status: int, message: str) -> Any:
-        """Return an error in the API's format, with the type for `status`."""
+        """Return an error in the API's format, with the error type for `status`."""
         return message_error(status, message)

@@ -27,9 +27,9 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Read the replies from JSON lines, by side (`answer` and `judge`) and item.
+    """Parse the replies in JSON lines, by side (`answer` and `judge`) and item.
 
-    A line without a side is for both. Raises `ValueError`, with the line number, if one is malformed.
+    A line without a side applies to both. Raises `ValueError`, with the line number, if a line is malformed.
     """
     sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
     for number, line in enumerate(text.splitlines(), 1):
@@ -45,11 +45,11 @@ def read_script(text: str) -> dict[str, dict[str, list[One]]]:
 
 
 def _read_line(case: Any) -> tuple[str, str | None, One]:
-    """Read the item, the side (None for both), and what to send (None for the default reply).
+    """Parse one line of a script: the item, the side (None for both), and the reply (None for the default reply).
 
     The item is the value of `item`, `question` or `case`. A `fault` takes precedence over `text`, and `text` over a
-    literal reply. Raises `TypeError` if the line is not a JSON object, and `ValueError` if the side or fault is unknown
-    or there is no item.
+    literal reply. Raises `TypeError` if the line is not a JSON object. Raises `ValueError` if the side or fault is
+    unknown, or if there is no item.
     """
     if not isinstance(case, Mapping):
         raise TypeError("expected a JSON object")

@@ -1,4 +1,4 @@
-"""Parse requests to the scripted server from bytes, and write replies as bytes."""
+"""Parsing of requests to the scripted server, and writing of replies."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNOREC
 _CLOSE: Final = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
 _EXPECT: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 _RESET: Final = struct.pack("ii", 1, 0)
-"""`SO_LINGER` with a time of 0, so that closing the socket resets the connection."""
+"""The value of `SO_LINGER` that makes closing the socket reset the connection."""
 
 
 class Owner(Protocol):
-    """The server to which a connection belongs."""
+    """The server that a connection belongs to."""
 
     def opened(self, connection: Connection) -> int:
-        """Count an open connection and return its number, from 1."""
+        """Count an open connection and return its number, starting at 1."""
 
     def closed(self, connection: Connection) -> None:
         """Count a closed connection."""
 
     def reply_to(self, request: Request) -> tuple[Any, Reply | Awaitable[Reply]]:
-        """Return the reply to the request, and a note to pass to `sent`."""
+        """Return a note to pass to `sent`, and the reply to the request."""
 
     def failed(self, problem: BaseException) -> None:
-        """Record an exception in a function of the script, or why a reply could not be sent."""
+        """Record an exception raised in the script or while sending a reply."""
 
     def sent(self, note: Any, whole: bool) -> None:
-        """Record if the whole reply was sent while the client was still connected."""
+        """Record whether the whole reply was sent while the client was still connected."""
 
 
 class Connection(asyncio.Protocol):
-    """A connection that serves requests in order. It keeps reading, to notice when the client leaves."""
+    """A connection that serves requests in order. It keeps reading in order to notice when the client leaves."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._number = self._owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop any reply in progress and tell the owner."""
+        """Stop any reply in progress and notify the owner."""
         self._gone.set()
         self._writable.set()
         self._owner.closed(self)
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """Store the data and reply once a request is complete."""
+        """Store the data, and reply once a request is complete."""
         self._got += data
         if not self._busy and len(self._got) >= self._needed:
             self._serve_or_refuse()
@@ -89,9 +89,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _serve_or_refuse(self) -> None:
-        """Serve the complete requests. A malformed one gets status 400 and closes the connection.
+        """Serve the complete requests. A malformed request gets status 400 and closes the connection.
 
-        Other exceptions are passed to the owner, and close the connection too.
+        Any other exception is passed to the owner and closes the connection too.
         """
         try:
             self._serve()
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _serve(self) -> None:
-        """Serve the complete requests in order, up to a reply that takes time.
+        """Serve the complete requests in order, until a reply takes time.
 
         Raises `MalformedRequest` if a request cannot be read.
         """
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
     def _take(self) -> Request | None:
         """Take the next request from the data, or return None if it is incomplete.
 
-        Sends `100 Continue` if the client waits for it. Raises `MalformedRequest` if this is not HTTP.
+        Sends `100 Continue` if the client waits for it. Raises `MalformedRequest` if the data is not HTTP.
         """
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         return Request(method, target.rpartition(" ")[0] or target, head, body, self._number)
 
     def _write(self, reply: Reply, request: Request, leaves: bool) -> None:
-        """Send a reply that is ready. `leaves` is True if the client asked to close the connection."""
+        """Send a prepared reply. Set `leaves` if the client asked to close the connection."""
         if reply.raw is not None:
             self._transport.write(reply.raw)
         else:
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
-        """Close, reset or keep the connection, depending on `reply.end` and whether the client `leaves`."""
+        """Close, reset or keep the connection, depending on `reply.end` and `leaves`."""
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
             self._serve_or_refuse()
 
     async def _stream(self, reply: Reply) -> bool:
-        """Send a stream in chunks. Returns True if the client was there until the end."""
+        """Send a stream in chunks. Returns True if the client stayed until the end."""
         chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
         pieces = reply.pieces()
         if reply.cut is not None:
@@ -244,9 +244,9 @@ _MANY: Final = 64
 
 
 def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the body of a chunked request and the bytes after it, or None if it is incomplete.
+    """Return a chunked request's body and the bytes after it, or None if it is incomplete.
 
-    Raises `MalformedRequest` if the length of a chunk is not a number.
+    Raises `MalformedRequest` if a chunk's length is not a number.
     """
     parts: list[bytes] = []
     while True:
@@ -263,7 +263,7 @@ def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes, system: int) -> int:
-    """Parse a number with the base `system`. Raises `MalformedRequest` unless it matches `pattern`."""
+    """Parse a number in the base `system`. Raises `MalformedRequest` unless the text matches `pattern`."""
     if not pattern.fullmatch(text):
         raise MalformedRequest("the length of the body is not a valid number")
     return int(text, system)

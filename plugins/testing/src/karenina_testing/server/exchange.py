@@ -1,4 +1,4 @@
-"""Requests as received and replies to be sent."""
+"""Received requests, and replies to be sent."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class MalformedRequest(ValueError):
-    """Raised when a request cannot be read. The reply has the status 400."""
+    """Raised when a request cannot be read. The server replies with status 400."""
 
 
 @dataclass(eq=False)
 class Request:
-    """A request as received. `path` includes the query, and connections are counted from 1.
+    """A received request. `path` includes the query, and connections are numbered from 1.
 
-    Secrets in headers and the query are hidden only in the output of the log.
+    Secrets in headers and the query are hidden only when the log is written.
     """
 
     method: str
@@ -34,7 +34,7 @@ class Request:
 
     @cached_property
     def headers(self) -> Mapping[str, str]:
-        """The headers, in lower case. If several have the same name, this is the last."""
+        """The headers by lower-case name. If a name occurs several times, the last value is used."""
         lines = (line.partition(":") for line in self.head.decode("latin-1").split("\r\n")[1:])
         return {name.lower(): value.strip() for name, _, value in lines}
 
@@ -50,14 +50,14 @@ class Request:
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The body as a JSON object, which is empty if the body is anything else."""
+        """The body as a JSON object, or an empty mapping if it is anything else."""
         try:
             return self.body if isinstance(self.body, dict) else {}
         except ValueError:
             return {}
 
     def check(self) -> None:
-        """Raise `MalformedRequest` if the body is nested too deeply. It need not be JSON."""
+        """Raise `MalformedRequest` if the body is nested too deeply. The body need not be JSON."""
         try:
             len(self.texts)
         except RecursionError:
@@ -65,18 +65,18 @@ class Request:
 
     @property
     def whole(self) -> str:
-        """All that the client sent: request line, headers and body."""
+        """Everything that the client sent: request line, headers and body."""
         lines = [f"{self.method} {self.path}", *(f"{name}: {value}" for name, value in self.headers.items())]
         return "\n".join([*lines, "", self.text])
 
     @property
     def speaks_messages(self) -> bool:
-        """True for requests to the Messages API. All others count as chat completions."""
+        """Whether the request is for the Messages API. All other requests count as chat completions."""
         return self.path.partition("?")[0].endswith("/messages")
 
     @cached_property
     def texts(self) -> Sequence[tuple[str, str]]:
-        """The role and text of each message. The system prompt of a Messages API request comes first."""
+        """The role and text of each message. In Messages API requests, the system prompt comes first."""
         fields = self.fields
         system = [("system", _text(fields["system"]))] if fields.get("system") else []
         messages = fields.get("messages")
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def asks_for_json(self) -> bool:
-        """True if the request asks for JSON, by a response format, an output format or a forced tool."""
+        """Whether the request asks for JSON, by a response format, an output format or a forced tool."""
         fields = self.fields
         choice = fields.get("tool_choice")
         forced = isinstance(choice, dict) and choice.get("type") in ("function", "tool")
@@ -96,7 +96,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """What the model says, sent in the API format of the request and streamed if it asks for that.
+    """The model's reply, sent in the request's API format and streamed if the request asks for that.
 
     If the request forces a tool, as a judge's may, text that is a JSON object becomes the arguments of a call.
 
@@ -119,17 +119,17 @@ class Reply:
     """One literal HTTP reply.
 
     - `body`: text and bytes are sent unchanged, anything else as JSON.
-    - `chunks`: a stream in place of `body`. Text and bytes are sent unchanged, numbers are pauses in seconds, and
-      anything else is sent as a server-sent event with JSON data. `done` adds `data: [DONE]`.
-    - `raw`: bytes in place of everything, including the status line and headers; only `chunks` follow, without
+    - `chunks`: a stream to send instead of `body`. Text and bytes are sent unchanged, numbers are pauses in seconds,
+      and anything else is sent as a server-sent event with JSON data. `done` adds `data: [DONE]`.
+    - `raw`: bytes to send instead of everything, including the status line and headers; only `chunks` follow, without
       framing.
     - `headers`: additional headers. They replace any headers of the same name that the server would send
       (`Content-Type`, `Content-Length`, `Transfer-Encoding`).
     - `delay`: seconds before the first byte.
-    - `cut`: the share of the body that is sent, from 0 to 1. The Content-Length header still states the length of
-      the whole body.
-    - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the
-      client disconnects (`hang`).
+    - `cut`: the share of the body that is sent, from 0 to 1. The Content-Length header still states the length of the
+      whole body.
+    - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the client
+      disconnects (`hang`).
     - `name`: the name of the fault in the log.
     """
 
@@ -146,10 +146,10 @@ class Reply:
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
-        """Make the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`.
+        """Create the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`.
 
-        `headers`, `delay`, `cut` and `end` are fields of the reply, `raw` is text, and `case` becomes the name. Other
-        keys are ignored.
+        `headers`, `delay`, `cut` and `end` set the reply's fields of the same name. `raw` is text, and `case` becomes
+        the name. Other keys are ignored.
         """
         fields = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case
@@ -168,7 +168,7 @@ class Reply:
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode("utf-8", "surrogatepass")
 
     def start(self, length: int | None) -> bytes:
-        """Return the status line and headers, for `length` bytes or a chunked stream (None)."""
+        """Return the status line and headers, for a body of `length` bytes or a chunked stream (None)."""
         kind = "application/json" if self.chunks is None else "text/event-stream; charset=utf-8"
         framing = ("Transfer-Encoding", "chunked") if length is None else ("Content-Length", str(length))
         named = {name.lower() for name in self.headers} if self.headers else ()
@@ -180,7 +180,7 @@ class Reply:
         return f"HTTP/1.1 {self.status} {phrase}\r\n{''.join([*usual, *own])}\r\n".encode("utf-8", "surrogateescape")
 
     def pieces(self) -> Iterable[bytes | float]:
-        """Yield the stream: its pieces as bytes, and its pauses as numbers of seconds."""
+        """Yield the stream: data as bytes, and pauses as numbers of seconds."""
         for chunk in self.chunks or ():
             if isinstance(chunk, (bytes, int, float)):
                 yield chunk
@@ -196,13 +196,13 @@ DONE: Final = b"data: [DONE]\n\n"
 
 
 def event(data: Any, name: str = "") -> bytes:
-    """Format a server-sent event with `data` as JSON. Without `name`, it has no `event` line."""
+    """Format a server-sent event with `data` as JSON. Without `name`, the event has no `event` line."""
     line = f"event: {name}\n" if name else ""
     return f"{line}data: {json.dumps(data)}\n\n".encode()
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message's content, with line breaks between parts. It may be empty."""
+    """Return the text of a message's content, with line breaks between its parts. It may be empty."""
     if isinstance(content, list):
         return "\n".join(_text(part) for part in content)
     if isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""Faults of servers and networks, which turn good replies into bad ones."""
+"""Server and network faults, which turn good replies into bad ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK: Final = 2**16
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault called `name`. `change` turns a request's good reply into a bad one."""
+    """A fault called `name`. `change` turns the good reply to a request into a bad one."""
 
     name: str
     change: Callable[[Request, Reply], Reply]
@@ -27,15 +27,16 @@ class Fault:
         return self.name
 
     def __call__(self, request: Request, good: Reply) -> Reply:
-        """Return the bad reply with the name of the fault, or the good one if it does not apply."""
+        """Return the bad reply, named after the fault, or the good reply if the fault does not apply."""
         bad = self.change(request, good)
         return good if bad is good else replace(bad, name=self.name)
 
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
-    """Reply with a status. The default `body` is an error in the API format of the request.
+    """Return a fault that replies with the given status.
 
-    `retry_after` is the value of the header `Retry-After`. `_` in the names of other `headers` is replaced by `-`.
+    By default, `body` is an error in the request's API format. `retry_after` is the value of the header `Retry-After`.
+    `_` in the names of other `headers` is replaced by `-`.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     if retry_after is not None:
@@ -48,7 +49,7 @@ def status(code: int, retry_after: float | str | None = None, body: Any = None, 
 
 
 def error_in_body(code: int = 500) -> Fault:
-    """Reply with the status 200 and the error for `code` in the body."""
+    """Return a fault that replies with status 200 and the error for `code` in the body."""
     return Fault(f"error_in_body:{code}", lambda request, _: Reply(failure(request, code, "scripted, with status 200")))
 
 
@@ -74,7 +75,7 @@ empty: Final = Fault("empty", lambda _, good: replace(good, body="", chunks=None
 """The body is empty."""
 
 cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data: data[: len(data) // 3]))
-"""The body ends after a third, with the matching Content-Length."""
+"""The body ends after a third, with a Content-Length that matches."""
 
 invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _insert_invalid_bytes))
 """The first text in the body starts with bytes that are not UTF-8."""
@@ -85,10 +86,10 @@ byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(goo
 carriage_returns: Final = Fault(
     "carriage_returns", lambda _, good: _with_stream(good, lambda data: data.replace(b"\n", b"\r"))
 )
-"""The lines of a stream end with CR alone. Other replies are unchanged."""
+"""The lines of a stream end with a single CR. Other replies are unchanged."""
 
 comments: Final = Fault("comments", lambda _, good: _with_stream(good, _with_comments))
-"""There are comments between the events of a stream. Other replies are unchanged."""
+"""The stream has comments between its events. Other replies are unchanged."""
 
 no_done: Final = Fault("no_done", lambda _, good: _with_stream(good, lambda data: data.removesuffix(DONE)))
 """The stream ends without `[DONE]`. Other replies are unchanged."""
@@ -104,7 +105,7 @@ web_page: Final = Fault(
 
 
 def says(name: str, said: Say) -> Fault:
-    """Make the model say `said` instead. The fault is called `name`."""
+    """Return a fault with the given name that makes the model say `said` instead."""
     return Fault(name, lambda request, _: spoken(request, said))
 
 
@@ -123,7 +124,7 @@ out_of_resources: Final = says("out_of_resources", Say(_HALF, finish="insufficie
 """The reply breaks off with a finish reason that only one provider uses."""
 
 filtered: Final = says("filtered", Say("", finish="content_filter"))
-"""The provider's filter stopped the reply."""
+"""The provider's filter stops the reply."""
 
 refused: Final = Fault(
     "refused",
@@ -138,12 +139,12 @@ out_of_tokens: Final = says("out_of_tokens", Say(_HALF, finish="length"))
 
 
 def content_type(kind: str = "text/html") -> Fault:
-    """Give the good reply a wrong Content-Type."""
+    """Return a fault that sends the good reply with the Content-Type `kind`."""
     return Fault("content_type", lambda _, good: _with_headers(good, {"Content-Type": kind}))
 
 
 def content_length(difference: int) -> Fault:
-    """Add `difference` bytes to the Content-Length. The connection is closed after the reply."""
+    """Return a fault that adds `difference` bytes to the Content-Length, and closes the connection afterwards."""
 
     def change(_: Request, good: Reply) -> Reply:
         whole = _with_body(good, lambda data: data)
@@ -155,12 +156,12 @@ def content_length(difference: int) -> Fault:
 
 
 def slow_start(seconds: float) -> Fault:
-    """Delay the first byte of the good reply by `seconds`."""
+    """Return a fault that delays the first byte of the good reply by `seconds`."""
     return Fault(f"slow_start:{seconds:g}", lambda _, good: replace(good, delay=good.delay + seconds))
 
 
 def drip(seconds: float, size: int = 1) -> Fault:
-    """Send the good reply in pieces of `size` bytes, with a pause of `seconds` after each."""
+    """Return a fault that sends the good reply in pieces of `size` bytes, each followed by a pause of `seconds`."""
 
     def change(_: Request, good: Reply) -> Reply:
         data = _bytes(good)
@@ -173,7 +174,7 @@ def drip(seconds: float, size: int = 1) -> Fault:
 
 
 def oversized(megabytes: float) -> Fault:
-    """Send `megabytes` of spaces before the good body."""
+    """Return a fault that sends `megabytes` of spaces before the good body."""
     blocks = round(megabytes * 2**20 / _BLOCK)
     return Fault(
         f"oversized:{megabytes:g}", lambda _, good: _with_chunks(good, [*repeat(b" " * _BLOCK, blocks), _bytes(good)])
@@ -181,7 +182,7 @@ def oversized(megabytes: float) -> Fault:
 
 
 def bomb(megabytes: float) -> Fault:
-    """Send the good body compressed, with `megabytes` of spaces before it."""
+    """Return a fault that compresses the good body, with `megabytes` of spaces before it."""
     packing = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = [packing.compress(b" " * _BLOCK) for _ in range(round(megabytes * 2**20 / _BLOCK))]
 
@@ -199,7 +200,7 @@ def redirect(to: str, code: int = 302) -> Fault:
 
 
 def raw(data: bytes, end: Any = "close") -> Fault:
-    """Send `data` in place of the whole reply, including the status line.
+    """Return a fault that sends `data` instead of the whole reply, including the status line.
 
     `end` is what happens to the connection afterwards, as in `Reply`.
     """
@@ -232,19 +233,19 @@ def named(text: str) -> Fault:
 
 
 def _number(value: str) -> int | float:
-    """Parse a number: an integer, or a float if the text contains a decimal point."""
+    """Parse a number: a float if the text contains a decimal point, otherwise an integer."""
     return float(value) if "." in value else int(value)
 
 
 def _bytes(reply: Reply) -> bytes:
-    """Return the body of a reply, or its stream without the pauses, as bytes."""
+    """Return the reply's body, or its stream without pauses, as bytes."""
     if reply.chunks is None:
         return reply.payload
     return b"".join(piece for piece in reply.pieces() if isinstance(piece, bytes))
 
 
 def _as_body(reply: Reply) -> Reply:
-    """Convert a streamed reply to a whole one. Other replies are unchanged."""
+    """Convert a streamed reply to one with a body. Other replies are unchanged."""
     if reply.chunks is None:
         return reply
     headers = {"Content-Type": "text/event-stream", **reply.headers}
@@ -252,13 +253,13 @@ def _as_body(reply: Reply) -> Reply:
 
 
 def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Change the body of a reply with `change`. A stream becomes a single chunk."""
+    """Apply `change` to the reply's body. A stream becomes a single chunk."""
     data = change(_bytes(good))
     return replace(good, body=data) if good.chunks is None else replace(good, chunks=[data], done=False)
 
 
 def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Change the stream of a reply with `change`. Other replies are unchanged."""
+    """Apply `change` to the reply's stream. Replies without a stream are unchanged."""
     if good.chunks is None:
         return good
     data = _bytes(good)
@@ -267,13 +268,13 @@ def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
 
 
 def _with_chunks(good: Reply, pieces: Iterable[Any]) -> Reply:
-    """Return the reply with another stream, but the same Content-Type."""
+    """Return a copy of the reply with the given stream and the same Content-Type."""
     kind = {"Content-Type": "application/json"} if good.chunks is None else {}
     return replace(good, body="", chunks=pieces, done=False, headers={**kind, **good.headers})
 
 
 def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
-    """Return the reply with these headers, which replace those of the same name."""
+    """Return a copy of the reply with the given headers, which replace those of the same name."""
     names = {name.lower() for name in headers}
     return replace(good, headers={**{k: v for k, v in good.headers.items() if k.lower() not in names}, **headers})
 
@@ -281,8 +282,8 @@ def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
 def _insert_invalid_bytes(data: bytes) -> bytes:
     """Insert two bytes that are not UTF-8 at the start of a string.
 
-    This is the first one under the key `content`, or else under `text`, or else the first of all. If there is no
-    string, the bytes come first.
+    The string is the first one under the key `content`, or else under `text`, or else the first one. If there is no
+    string, the bytes are inserted at the start of the data.
     """
     for mark in (b'"content": "', b'"text": "', b'"'):
         if mark in data:

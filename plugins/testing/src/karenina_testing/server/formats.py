@@ -1,4 +1,4 @@
-"""Write chat completions and Messages API replies: whole, streamed, and errors."""
+"""Chat completions and Messages API replies: whole, streamed, and errors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ERRORS: Final = {
     529: "overloaded_error",
 }
 _PIECE: Final = 16
-"""Characters per stream event."""
+"""The number of characters per stream event."""
 
 
 def spoken(request: Request, said: Say) -> Reply:
-    """Return what the model says in the API format of the request.
+    """Return the reply for `said` in the request's API format.
 
-    If `request` forces a tool, text that is a JSON object becomes a call of it.
+    If the request forces a tool, text that is a JSON object becomes a call of that tool.
     """
     said = as_forced_call(said, request)
     streamed = bool(request.fields.get("stream"))
@@ -48,9 +48,9 @@ def spoken(request: Request, said: Say) -> Reply:
 
 
 def as_forced_call(said: Say, request: Request) -> Say:
-    """Turn `said` into a call of the tool that `request` forces.
+    """Turn `said` into a call of the tool that the request forces.
 
-    Returns it unchanged if no tool is forced, if it already has calls, or if its text is not a JSON object.
+    Returns `said` unchanged if no tool is forced, if it already has calls, or if its text is not a JSON object.
     """
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):
@@ -66,27 +66,27 @@ def as_forced_call(said: Say, request: Request) -> Say:
 
 
 def failure(request: Request, status: int, message: str) -> Any:
-    """Return the body of an error in the API format of the request.
+    """Return an error body in the request's API format.
 
-    `status` decides the type of the error in the Messages API, but not for chat completions.
+    `status` determines the error type in the Messages API. It has no effect on chat completions.
     """
     return message_error(status, message) if request.speaks_messages else completion_error(message)
 
 
 def completion_error(message: str) -> dict[str, Any]:
-    """Return the body of a chat completions error."""
+    """Return a chat completions error body."""
     return {"error": {"type": "scripted_error", "message": message, "param": None, "code": None}}
 
 
 def message_error(status: int, message: str) -> dict[str, Any]:
-    """Return the body of a Messages API error, with the type for `status`."""
+    """Return a Messages API error body, with the error type for `status`."""
     return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
 
 
 def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
-    """Make a chat completion with one choice.
+    """Return a chat completion with one choice.
 
-    If `said` has no usage, it is estimated from the lengths of `request` and the text.
+    If `said` has no usage, it is estimated from the lengths of the request and the text.
     """
     usage = said.usage or _estimate_usage(said, request)
     message: dict[str, Any] = {"role": "assistant", "content": said.text}
@@ -121,9 +121,9 @@ def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 
 
 def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
-    """Make a message of the Messages API.
+    """Return a Messages API message.
 
-    If `said` has no usage, it is estimated from the lengths of `request` and the text.
+    If `said` has no usage, it is estimated from the lengths of the request and the text.
     """
     usage = said.usage or _estimate_usage(said, request)
     finish = said.finish or ("tool_calls" if said.calls else "stop")
@@ -154,13 +154,13 @@ def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 
 
 def _estimate_usage(said: Say, request: Request | None) -> Usage:
-    """Estimate one token for every four characters, but at least one input and one output token."""
+    """Estimate the usage as one token for every four characters, with at least one input and one output token."""
     sent = len(request.data) if request is not None else 0
     return Usage(max(sent // 4, 1), max(len(said.text or "") // 4, 1), calls=1)
 
 
 def _completion_events(completion: Mapping[str, Any], counted: bool) -> Iterator[dict[str, Any]]:
-    """Yield the chunks of a streamed completion. If `counted`, the last one has the usage."""
+    """Yield the chunks of a streamed completion. If `counted`, the last chunk contains the usage."""
     head = {"id": completion["id"], "object": "chat.completion.chunk", "created": 1, "model": completion["model"]}
     (choice,) = completion["choices"]
     message = choice["message"]
@@ -210,7 +210,7 @@ _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a block's content in pieces, as streamed by the API."""
+    """Yield a block's content in pieces, as the API streams it."""
     if block["type"] == "text":
         yield from ({"type": "text_delta", "text": part} for part in _parts(block["text"]))
     elif block["type"] == "thinking":
@@ -222,5 +222,5 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parts(text: str | None) -> Sequence[str]:
-    """Split a string into pieces of 16 characters. None and "" have none."""
+    """Split text into pieces of 16 characters. None and "" have no pieces."""
     return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)] if text else []

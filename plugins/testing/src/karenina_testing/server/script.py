@@ -1,4 +1,4 @@
-"""The script, which decides what each item gets, and the log of all calls."""
+"""The script, which determines the reply to each call, and the log of all calls."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from karenina_testing.server.formats import spoken
 from karenina_toolkit.http.urls import MASK
 
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
-"""The reply to one request: what the model says, a literal reply, its body (a JSON object), or a fault.
+"""The reply to one request: the model's text, a literal reply, its body (a JSON object), or a fault.
 
-None is the default reply of the side. A function gets the request and returns one of these, or an awaitable of one. It
-runs in the event loop of the server.
+None is the side's default reply. A function is called with the request and returns one of these values, or an awaitable
+of one. It runs in the server's event loop.
 """
 Sent: TypeAlias = "One | Sequence[One]"
-"""One reply for all calls of an item, or a sequence with one for each call. The last one is repeated.
+"""One reply for all of an item's calls, or a sequence with one reply for each call. The last one is repeated.
 
-In a sequence, a fault applies to the next reply, or to the default if there is none.
+In a sequence, a fault applies to the reply after it, or to the default reply if there is none.
 """
 
 _MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")
@@ -35,7 +35,7 @@ _UNKNOWN: Final = "I do not know."
 _SECRET: Final = re.compile(
     r"(authorization|cookie|credential|key|passw(or)?d|secret|signature|token)s?$|(^|[^a-z])(auth|sig)$", re.IGNORECASE
 )
-"""The names of headers and query parameters that may be secret."""
+"""A pattern for the names of headers and query parameters that may contain secrets."""
 
 
 @dataclass(eq=False)
@@ -55,7 +55,7 @@ class Side:
     seed: int | str = 0
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if shares are negative or add up to more than 1."""
+        """Raise `ValueError` if a share is negative or the shares add up to more than 1."""
         if sum(self.shares.values()) > 1 or min(self.shares.values(), default=0) < 0:
             raise ValueError(
                 "the shares of faults must not be negative, and their sum must be at most 1; got "
@@ -64,7 +64,7 @@ class Side:
 
     @staticmethod
     def of(given: Side | Sent | Mapping[str, Sent]) -> Side:
-        """Convert a script to a side. A mapping becomes its `items`, and anything else its `reply`."""
+        """Convert a script to a side. A mapping becomes the side's `items`, and anything else its `reply`."""
         if isinstance(given, Side):
             return given
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
@@ -89,9 +89,9 @@ class Side:
 class Entry:
     """A request and its reply.
 
-    `call` counts the calls of the item on its side, from 1. `at` is when the request arrived and `sent_at` when the
-    reply was sent, by `time.monotonic`. `whole` is True if the reply was sent while the client was still connected, and
-    `refused` if too many calls were in flight.
+    `call` is the number of the item's call on its side, starting at 1. `at` is the time when the request arrived, and
+    `sent_at` the time when the reply was sent, by `time.monotonic`. `whole` is True if the reply was sent while the
+    client was still connected. `refused` is True if too many calls were in flight.
     """
 
     item: str
@@ -111,12 +111,15 @@ class Entry:
 
     @property
     def status(self) -> int | None:
-        """The status that was sent, or None if there was none or the reply was raw."""
+        """The status that was sent, or None if there was no reply or it was raw."""
         return self.reply.status if self.reply is not None and self.reply.raw is None else None
 
     @property
     def body(self) -> Any:
-        """The body as text, bytes or JSON-compatible data, or the chunks of a stream. None without a reply."""
+        """The body as text, bytes or JSON-compatible data, or the chunks of a stream.
+
+        Without a reply, the body is None.
+        """
         if self.reply is None:
             return None
         if self.reply.raw is not None:
@@ -124,9 +127,9 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-compatible dict, without streams, and with secrets replaced by `***`.
+        """Return a JSON-compatible dict without streams, in which secrets are replaced by `***`.
 
-        Secrets are recognized by the names of headers and query parameters. Bodies are kept.
+        Secrets are recognized by the names of headers and query parameters. Bodies are not changed.
         """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
@@ -144,7 +147,7 @@ def _mask_query(target: str) -> str:
 
 
 class Log:
-    """The entries of all calls, in order of arrival. You can read it while the server runs."""
+    """The entries of all calls in order of arrival. The log can be read while the server runs."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -164,7 +167,7 @@ class Log:
             return list(self._items.get(item, ()))
 
     def __iter__(self) -> Iterator[Entry]:
-        """Iterate over the entries so far."""
+        """Iterate over the current entries."""
         with self.came:
             return iter(list(self._entries))
 
@@ -173,16 +176,16 @@ class Log:
         return len(self._entries)
 
     def by_item(self) -> dict[str, list[Entry]]:
-        """Return the entries by item."""
+        """Return the entries grouped by item."""
         with self.came:
             return {item: list(entries) for item, entries in self._items.items()}
 
     def faults(self) -> Counter[str]:
-        """Return the number of times each fault occurred."""
+        """Count how often each fault occurred."""
         return Counter(entry.fault for entry in self if entry.fault is not None)
 
     def clear(self) -> None:
-        """Remove all entries. Call numbers continue."""
+        """Remove all entries. Call numbers are not reset."""
         with self.came:
             self._entries.clear()
             self._items.clear()
@@ -203,7 +206,10 @@ class Script:
     _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def entry(self, request: Request) -> Entry:
-        """Count a call and return its entry, without the reply. Passes on what `item_of` or `is_judge` raises."""
+        """Count a call and return its entry, which has no reply yet.
+
+        Exceptions from `item_of` and `is_judge` propagate.
+        """
         side = "judge" if self.is_judge(request) else "answer"
         item = self.item_of(request) if self.item_of is not None else self._item(request)
         self._calls[side, item] += 1
@@ -212,7 +218,8 @@ class Script:
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
         """Return the reply to a call, or an awaitable of it.
 
-        Raises `TypeError` if a value cannot be a reply, and passes on what a function in the script raises.
+        Raises `TypeError` if a value in the script cannot be a reply. Exceptions from functions in the script
+        propagate.
         """
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
@@ -228,7 +235,11 @@ class Script:
         return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the KEY of the last mark `[item KEY]`, the longest key of the script, or the last user message."""
+        """Return the key of a request's item.
+
+        This is the KEY of the last mark `[item KEY]`. Without a mark, it is the longest of the script's keys that the
+        messages contain. Without such a key, it is the last user message.
+        """
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):
             return str(marks[-1])
@@ -240,9 +251,9 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return the reply to a call and the fault to apply to it, which uses up the next reply.
+    """Return the reply to a call, and the fault to apply to it, if any.
 
-    The reply is None, the default, if there is no next one.
+    A fault uses up the reply after it. If there is none, the reply is None, which stands for the default.
     """
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]
@@ -251,9 +262,9 @@ def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
 
 
 def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
-    """Make the reply for a value in a script, or an awaitable of it. Functions get the request.
+    """Convert a value in a script to a reply, or an awaitable of one. Functions are called with the request.
 
-    None is the text `I do not know.` Raises `TypeError` if the value cannot be a reply.
+    None becomes the text `I do not know.` Raises `TypeError` if the value cannot be a reply.
     """
     while callable(scripted) and not isinstance(scripted, Fault):
         scripted = scripted(request)
@@ -278,17 +289,17 @@ def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
 
 
 async def _await_reply(coming: Awaitable[Any], request: Request) -> Reply:
-    """Wait for what a function in the script returns, and make the reply."""
+    """Wait for an awaitable from the script, and convert its result to a reply."""
     reply = _make_reply(await coming, request)
     return reply if isinstance(reply, Reply) else await reply
 
 
 async def _apply_fault(coming: Awaitable[Reply], fault: Fault | None, request: Request) -> Reply:
-    """Wait for a reply and apply the fault, if any."""
+    """Wait for a reply, and apply the fault, if any."""
     good = await coming
     return good if fault is None else fault(request, good)
 
 
 def asks_the_judge(request: Request) -> bool:
-    """Check if a request is for the judge: its path starts with `/judge/`, or it asks for JSON."""
+    """Return whether a request is for the judge: its path starts with `/judge/`, or it asks for JSON."""
     return request.path.startswith("/judge/") or request.asks_for_json

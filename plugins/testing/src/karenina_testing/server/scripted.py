@@ -23,7 +23,7 @@ from karenina_testing.server.faults import Fault
 from karenina_testing.server.script import Entry, Log, One, Script, Sent, Side, asks_the_judge
 
 WAIT: Final = 60.0
-"""The number of seconds after which waiting for something in a test fails."""
+"""The number of seconds after which waiting fails."""
 
 
 class ScriptedServer:
@@ -93,7 +93,7 @@ class ScriptedServer:
     # --- Called by tests.
 
     def says(self, *replies: One) -> None:
-        """Send these replies to the next calls, in order. The last one is repeated.
+        """Send the given replies to the next calls, in order. The last one is repeated.
 
         They replace the scripts of both sides.
         """
@@ -108,11 +108,11 @@ class ScriptedServer:
 
     @property
     def bodies(self) -> list[Any]:
-        """The JSON bodies of all calls. Raises `ValueError` if one is not JSON."""
+        """The JSON bodies of all calls. Raises `ValueError` if a body is not JSON."""
         return [request.body for request in self.requests]
 
     def has_requests(self, number: int) -> bool:
-        """Wait up to `WAIT` seconds for at least `number` calls. Returns True if they arrived.
+        """Wait up to `WAIT` seconds for at least `number` calls, and return whether they arrived.
 
         This blocks, so call it in a thread.
         """
@@ -120,14 +120,14 @@ class ScriptedServer:
             return self.log.came.wait_for(lambda: len(self.log) >= number, WAIT)
 
     def all_closed(self) -> bool:
-        """Wait up to `WAIT` seconds for all connections to close. Returns True if they did. This blocks."""
+        """Wait up to `WAIT` seconds for all connections to close, and return whether they did. This blocks."""
         with self.log.came:
             return self.log.came.wait_for(lambda: not self._open, WAIT)
 
     # --- Called by connections.
 
     def opened(self, connection: Connection) -> int:
-        """Count an open connection. Returns its number, starting at 1."""
+        """Count an open connection and return its number, starting at 1."""
         with self.log.came:
             self._open.add(connection)
             self.connections += 1
@@ -141,7 +141,10 @@ class ScriptedServer:
             self.log.came.notify_all()
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
-        """Return the entry for a request, or None if it is not a call, and the reply or an awaitable of it."""
+        """Return the log entry for a request, and its reply or an awaitable of it.
+
+        The entry is None if the request is not a call.
+        """
         if not self.is_call(request):
             return None, self._other(request)
         entry = self.script.entry(request)
@@ -164,11 +167,11 @@ class ScriptedServer:
         return entry, entry.reply
 
     def failed(self, problem: BaseException) -> None:
-        """Record a problem, to be raised at the end of the block."""
+        """Record a problem, which is raised at the end of the block."""
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record if the whole reply was sent. Does nothing if `note` is None (not a call)."""
+        """Record whether the whole reply was sent. `note` is None if the request was not a call."""
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()
@@ -178,7 +181,7 @@ class ScriptedServer:
             self._counts["refused" if refused else "answered"] += whole
 
     async def _awaited(self, entry: Entry, coming: Awaitable[Reply]) -> Reply:
-        """Wait for a reply and log it. If it fails, the problem is recorded and the connection closed."""
+        """Wait for a reply and log it. If that fails, record the problem and close the connection."""
         try:
             reply = await coming
         except Exception as problem:
@@ -188,7 +191,7 @@ class ScriptedServer:
         return entry.reply
 
     def _delay(self, reply: Reply) -> Reply:
-        """Delay a reply by `latency`, or count its fault if it has one."""
+        """Delay the reply by `latency`, or count its fault if it has one."""
         if reply.name is not None:
             self._faults[reply.name] += 1
         elif self.latency:
@@ -196,7 +199,7 @@ class ScriptedServer:
         return reply
 
     def _other(self, request: Request) -> Reply:
-        """Reply to a request that is not a call: with models, counts, the log, or an empty object."""
+        """Reply to a request that is not a call, with models, counts, the log, or an empty object."""
         path = request.path.partition("?")[0]
         if path.endswith("/models"):
             return Reply({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
@@ -209,7 +212,7 @@ class ScriptedServer:
     # --- Start and stop.
 
     def __enter__(self) -> Self:
-        """Start the server and wait until it listens. Raises `RuntimeError` if it does not start."""
+        """Start the server and wait until it listens. Raises `RuntimeError` if it cannot be started."""
         started: threading.Event = threading.Event()
         failed: list[BaseException] = []
 
@@ -244,7 +247,7 @@ class ScriptedServer:
                 error.add_note(f"a problem with the scripted server: {problem!r}")
 
     async def serve(self, ready: Callable[[], object]) -> None:
-        """Serve requests in this event loop until stopped. Calls `ready` once the server listens."""
+        """Serve requests in this event loop until stopped. `ready` is called when the server listens."""
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         door = socket.create_server((self._host, self._port), family=family, backlog=4096)
@@ -262,7 +265,7 @@ class ScriptedServer:
 
 
 def _blocked_error(thread: threading.Thread) -> TimeoutError:
-    """Return the error for a server that does not stop. It names the function that blocks it."""
+    """Return the error for a server that does not stop, naming the function that blocks it."""
     frame, called = sys._current_frames().get(thread.ident or 0), None
     while frame is not None and not _module(frame).startswith(__package__):
         frame, called = frame.f_back, frame
@@ -277,13 +280,13 @@ def _blocked_error(thread: threading.Thread) -> TimeoutError:
 
 
 def _module(frame: FrameType) -> str:
-    """Return the name of the module of a frame, or ""."""
+    """Return the name of the frame's module, or ""."""
     return str(frame.f_globals.get("__name__", ""))
 
 
 @contextmanager
 def refusing_url() -> Iterator[str]:
-    """Yield a URL that refuses connections: its port is reserved, but nothing listens."""
+    """Yield a URL that refuses connections. Its port is reserved, but nothing listens on it."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{unused.getsockname()[1]}"

@@ -1,6 +1,6 @@
 """The tool loop, which runs an agent turn by turn.
 
-An adapter implements a `Conversation`, which makes a request in its provider's message format. `run_tool_loop` does the
+An adapter implements a `Conversation`, which sends requests in its provider's message format. `run_tool_loop` does the
 rest: turns, tools and limits.
 """
 
@@ -23,28 +23,28 @@ CUT_OFF = (
 )
 _TAGS: Final = ("<tool_calls>", "<function_call>", *MARKS)
 MOST_OF_A_TRACE: Final = 20_000_000
-"""Maximum characters and values in all messages of one agent run.
+"""The maximum total number of characters and values in the messages of an agent run.
 
-This is more than any model can read, and every turn sends all messages again.
+No model can read more than this, and every turn sends all messages again.
 """
 
 
 class Conversation(Protocol):
-    """The conversation of one agent run, in the provider's format."""
+    """The conversation of an agent run, in the provider's format."""
 
     @property
     def where(self) -> str:
-        """The model and its server, as named in error messages."""
+        """The model and its server, for use in error messages."""
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """Send the conversation so far and return the model's reply. Raises `PortError` if the request fails.
 
         This must not change the conversation, because the request may be repeated. `tools` are the same for all
-        requests of a run, and `first` is true for the first one.
+        requests of a run. `first` is true for the first request.
         """
 
     def add_turn(self, turn: Turn) -> None:
-        """Add a turn to the conversation. It may come from the journal."""
+        """Add a turn to the conversation. The turn may come from the journal."""
 
     def add_results(self, results: Sequence[Message]) -> None:
         """Add the results of all tool calls in the last turn."""
@@ -53,17 +53,17 @@ class Conversation(Protocol):
 async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
     """Run an agent until it answers without calling a tool.
 
-    After `options.max_turns` turns, the run ends and `limit_reached` is set. Each request goes through `options.guard`,
-    so that only the failed request is retried. The time limit covers requests and tool calls, but not the time spent
-    waiting for a slot (`AgentClock`).
+    After `options.max_turns` turns, the run ends with `limit_reached` set. Each request goes through `options.guard`,
+    so that only a failed request is retried. The time limit covers requests and tool calls, but not the time spent
+    waiting for a slot (see `AgentClock`).
 
-    Tool calls that the model wrote as text are run too. Calls in the last turn are not, because there is no turn left
-    to read their results, and neither is a call that was cut off. If the provider pauses a turn, the next turn
-    continues it, and the two form one message in the trace. If a turn after tool results stays empty, the trace ends
-    with an empty message.
+    Tool calls that the model wrote as text are run too. Calls in the last turn are not run, because there is no turn
+    left in which to read their results. A call that was cut off is not run either. If the provider pauses a turn, the
+    next turn continues it, and both become a single message in the trace. If a turn that follows tool results stays
+    empty, the trace ends with an empty message.
 
     Raises `PortError` if a request fails, the time limit expires, the trace becomes too long or the tools cannot be
-    used. Its `partial` is the trace so far.
+    used. The error's `partial` is the trace so far.
     """
     try:
         tools = collect_tools(options)
@@ -79,7 +79,7 @@ async def _run_turns(
 ) -> AgentReply:
     """Run turns until the model answers without calling a tool or has no turns left.
 
-    Raises `PortError` if a request fails. An empty turn after tool results ends the run instead.
+    Raises `PortError` if a request fails. However, an empty turn that follows tool results just ends the run.
     """
     for number in range(1, options.max_turns + 1):
 
@@ -113,9 +113,10 @@ async def _run_turns(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Move tool calls that the model wrote as text to the turn's tool calls.
+    """Convert tool calls that the model wrote as text to actual tool calls of the turn.
 
-    The finish reason `stop` then becomes `tool_calls`. Turns with calls parsed by the server are returned unchanged.
+    A finish reason of `stop` is changed to `tool_calls`. If the server has already parsed tool calls, the turn is
+    returned unchanged.
     """
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
@@ -130,10 +131,9 @@ def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
 
 
 def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
-    """Return an empty turn if `error` says that the turn after tool results stayed empty.
+    """Return an empty turn if `error` means that the model's turn after tool results was empty. Otherwise, return None.
 
-    This ends the run. Stages decide whether there is an answer, which may be in the workspace. Returns None for other
-    errors.
+    The empty turn ends the run. Stages decide whether there is an answer, because it may be in the workspace.
     """
     if error.category is not ErrorCategory.EMPTY or not trace or trace[-1].role != "tool":
         return None
@@ -143,7 +143,7 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
 async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
     """Run a tool call, and return the tool message.
 
-    If the turn was cut off, its last call may be incomplete and is answered with an error.
+    If the turn was cut off, its last call may be incomplete. In that case, the message contains an error.
     """
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
@@ -151,10 +151,10 @@ async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Mess
 
 
 class AgentClock:
-    """The clock of one agent run, for its time limit.
+    """A clock for the time limit of an agent run.
 
-    `where` is how error messages refer to the model and its server. The guard in `options` stops the clock while a
-    request waits for a slot, a retry or the journal. These waits depend on other items and must not make an agent fail.
+    Error messages refer to the model and its server as `where`. The guard in `options` stops the clock while a request
+    waits for a slot, a retry or the journal. These waits depend on other items and must not make an agent fail.
     """
 
     def __init__(self, where: str, options: AgentOptions) -> None:
@@ -191,7 +191,7 @@ class AgentClock:
             self._clock = None  # a request may be cancelled later
 
     def _exclude_waiting(self, guard: TurnGuard) -> TurnGuard:
-        """Wrap `guard` so that the clock only runs while the model is being asked."""
+        """Wrap `guard` so that the clock only runs during requests to the model."""
 
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             """Call `guard` with the clock stopped, except while `ask` runs."""
@@ -204,7 +204,6 @@ class AgentClock:
         return guard_without_clock
 
     async def _with_clock(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
-        """Await `ask` with the clock running."""
         self._resume()
         try:
             return await ask()
@@ -212,14 +211,13 @@ class AgentClock:
             self._stop()
 
     def _stop(self) -> None:
-        """Stop the clock. Does nothing if there is no time limit or no time left."""
+        """Stop the clock. Does nothing if there is no time limit or the time has expired."""
         clock = self._clock
         if clock is not None and not clock.expired() and (end := clock.when()) is not None:
             self._left = end - asyncio.get_running_loop().time()
             clock.reschedule(None)
 
     def _resume(self) -> None:
-        """Let a stopped clock continue."""
         clock = self._clock
         if clock is not None and not clock.expired() and self._left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + self._left)
@@ -228,15 +226,15 @@ class AgentClock:
 
 @dataclass(slots=True)
 class TraceSize:
-    """The total size of the messages in one agent run so far."""
+    """The total size of the messages in an agent run so far."""
 
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Add a message's content, reasoning and tool calls.
+        """Add the size of a message's content, reasoning and tool calls.
 
-        Raises `PortError` with category `permanent` if the run exceeds `MOST_OF_A_TRACE`. `where` is how the error
-        refers to the model and its server.
+        Raises `PortError` with category `permanent` if the run exceeds `MOST_OF_A_TRACE`. The error message refers to
+        the model and its server as `where`.
         """
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
@@ -260,7 +258,7 @@ class _Work:
     size: TraceSize = field(default_factory=TraceSize)
 
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
-        """Add a turn and return its tool calls. If it continues a paused turn, the two are merged."""
+        """Add a turn and return its tool calls. If the turn continues a paused one, the two are merged."""
         if self.paused:
             self.trace[-1] = _join(self.trace[-1], turn.message)
         else:
@@ -277,7 +275,7 @@ class _Work:
         self.trace += results
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the reply so far. `limit_reached` says whether the turn limit ended the run."""
+        """Return the reply so far. `limit_reached` states whether the run ended because of the turn limit."""
         return AgentReply(
             tuple(self.trace), self.usage, limit_reached, self.finish_reason, self.model, self.server_reason
         )
@@ -298,7 +296,7 @@ def _join(before: Message, after: Message) -> Message:
 def _with_ids(turn: Turn, number: int) -> Turn:
     """Give an id to each call that has none, so that results can be matched to calls.
 
-    `number` is the number of the turn, which makes the ids unique.
+    The ids contain `number`, the number of the turn, to make them unique.
     """
     if all(call.id for call in turn.message.tool_calls):
         return turn

@@ -1,4 +1,4 @@
-"""Tools from plugins: sources of tools for agents, and search tools for judges."""
+"""Tools from plugins: tool sources for agents, and search tools for judges."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class ToolError(Exception):
-    """Raised if a tool refuses a call or fails. The model reads the message and may try again."""
+    """Raised if a tool rejects a call or fails. The model sees the message and may try again."""
 
 
 class ToolSource(Protocol):
-    """A source of tools from outside Karenina, such as MCP servers.
+    """A source of external tools, such as MCP servers.
 
-    One instance serves all models of all runs, and must not store anything about them. It should be cheap to load:
+    One instance serves all models of all runs, and must not store anything about them. Loading it should be cheap, so
     import what a session needs when the session is opened.
     """
 
     @property
     def name(self) -> str:
-        """The source's name, as used in messages."""
+        """The source's name, for use in messages."""
 
     def applies_to(self, model: ModelConfig) -> bool:
         """Return whether the model is configured to use this source."""
@@ -34,17 +34,17 @@ class ToolSource(Protocol):
     def check(self, model: ModelConfig) -> None:
         """Raise `AdapterConfigError` if the tools cannot work as configured. Must not start anything.
 
-        Called before a run for each model that uses the source.
+        This is called before a run for each model that uses the source.
         """
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Return a context manager that yields the model's tools. It is entered and left in the same task.
+        """Return a context manager that yields the model's tools. It is entered and exited in the same task.
 
-        The run opens one session for each model and workspace, shared by all agents that work there at the same time.
+        The run opens one session for each model and workspace, which all agents working there at the same time share.
         `workspace` is their folder, or None. The tools can be called until the block ends. A failed call raises
-        `ToolError`, which the model reads. If the server is lost, the call raises `PortError`, which ends the agent's
-        run. Raises `PortError` if the tools are not available, with category `connection` if a retry may help and
-        `permanent` if the configuration is wrong.
+        `ToolError`, whose message the model sees. If the server is lost, the call raises `PortError`, which ends the
+        agent's run. Raises `PortError` if the tools are not available. Its category is `connection` if a retry may
+        help, and `permanent` if the configuration is wrong.
         """
 
 
@@ -54,10 +54,11 @@ class SearchTool(Protocol):
     name: ClassVar[str]
 
     def unavailable(self) -> str | None:
-        """Return why the tool cannot be used and how to fix it, or None. Must not make a request."""
+        """Return the reason why the tool cannot be used, with a fix, or None. Must not make a request."""
 
     async def search(self, query: str) -> str:
         """Search, and return the results as text for a judge.
 
-        If this raises, the judge continues without results. Raise a `PortError` whose category says whether to retry.
+        If this raises, the judge continues without results. Raise a `PortError`, whose category determines whether to
+        retry.
         """

@@ -1,7 +1,7 @@
-"""An agent's tools, and running its tool calls.
+"""An agent's tools, and the execution of its tool calls.
 
-Adapters that run their own tool loop get their tools from `collect_tools` and answer calls with `run_tool`, so that all
-of them offer the same tools and report failures in the same way.
+Adapters that run their own tool loop get their tools from `collect_tools` and answer calls with `run_tool`. This way,
+all of them offer the same tools and report failures in the same way.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
 
 LONGEST_RESULT = 200_000
-"""Maximum characters of a tool's result. The rest is cut off, with a note."""
+"""The maximum number of characters in a tool's result. Longer results are cut off, with a note."""
 MOST_ARGUMENTS: Final = 2_000_000
-"""Maximum characters and values in the arguments of one call. Larger calls are refused."""
+"""The maximum number of characters and values in the arguments of a call. Larger calls are rejected."""
 _LONGEST_NAME: Final = 200
 
 
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
-    """Return the tools of an agent by name: those of its workspace, if any, and `options.tools`.
+    """Return an agent's tools, keyed by name. They are its workspace's tools, if it has one, and `options.tools`.
 
     Raises `ValueError` if the workspace is not a folder or if two tools have the same name.
     """
@@ -46,7 +46,7 @@ def collect_tools(options: AgentOptions) -> dict[str, Tool]:
 
 
 def describe_origin(tool: Tool) -> str:
-    """Return where a tool comes from, for use in messages."""
+    """Return a description of a tool's origin, for use in messages."""
     stated = getattr(tool, "origin", None)
     return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
 
@@ -54,8 +54,8 @@ def describe_origin(tool: Tool) -> str:
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
     """Run a tool call, and return the tool message. If the tool fails, the message contains the error.
 
-    Results of more than `LONGEST_RESULT` characters are cut off, with a note. Raises `PortError` if the tool does,
-    because the agent cannot continue without it.
+    Results longer than `LONGEST_RESULT` characters are cut off, with a note. If the tool raises `PortError`, it
+    propagates, because the agent cannot continue without the tool.
     """
     try:
         text = await _result(call, tools)
@@ -73,7 +73,7 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
 
 
 def measure_size(value: object) -> int:
-    """Measure a JSON value: the number of characters in its strings and keys, plus one for each value and key."""
+    """Return the size of a JSON value: the number of characters in its strings, plus one for each value and key."""
     size = 0
     waiting = [value]
     while waiting:
@@ -92,8 +92,8 @@ def measure_size(value: object) -> int:
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     """Check a call against the tool's schema, run the tool, and return its result.
 
-    Null arguments are left out unless the schema allows null. Raises `ToolError` if the tool is unknown or the
-    arguments are unreadable, too large or invalid, and any error from the tool itself.
+    Null arguments are omitted unless the schema allows null. Raises `ToolError` if the tool is unknown, or if the
+    arguments are unreadable, too large or invalid. Errors from the tool itself propagate.
     """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:

@@ -23,19 +23,19 @@ from karenina_toolkit.files import replace_file
 from karenina_toolkit.files.safe_paths import NotAFileError, open_file, open_folder, resolve_links
 
 MOST_CHARACTERS: Final = 50_000
-"""Maximum characters in a result of `read_file`."""
+"""The maximum number of characters in a result of `read_file`."""
 MOST_ENTRIES: Final = 500
-"""Maximum entries in a result of `list_files`."""
+"""The maximum number of entries in a result of `list_files`."""
 MOST_MATCHES: Final = 100
-"""Maximum lines in a result of `search_files`."""
+"""The maximum number of lines in a result of `search_files`."""
 MOST_SEARCHED: Final = 50_000_000
-"""Maximum number of bytes searched by `search_files`."""
+"""The maximum number of bytes that `search_files` searches."""
 MOST_WRITTEN: Final = 1_000_000
-"""Maximum number of characters written by `write_file`."""
+"""The maximum number of characters that `write_file` writes."""
 SEARCH_SECONDS: Final = 10.0
-"""Time limit for `search_files` and `read_file`."""
+"""The time limit for `search_files` and `read_file`, in seconds."""
 DEEPEST: Final = 100
-"""Maximum depth of folders, in paths as well as in lists and searches."""
+"""The maximum depth of folders in paths, lists and searches."""
 
 _LINE_SHOWN = 300
 _BINARY_LOOK = 8192
@@ -44,7 +44,7 @@ _PATH = {"type": "string", "description": "Path relative to the workspace, such 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry in a folder, as it was when the folder was read."""
+    """An entry in a folder at the time when the folder was read."""
 
     path: Path
     is_folder: bool
@@ -65,7 +65,7 @@ class _Entry:
 
 
 class _WorkspaceTool(ABC):
-    """Base class of the workspace tools. They never leave their folder, and run in a thread."""
+    """Base class of the workspace tools. They never leave their folder, and they run in a thread."""
 
     name: ClassVar[str]
     description: ClassVar[str]
@@ -76,17 +76,21 @@ class _WorkspaceTool(ABC):
         self._root = root
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Run the tool in a thread. Raises `ToolError` if it refuses the call or fails."""
+        """Run the tool in a thread. Raises `ToolError` if the tool rejects the call or fails."""
         return await to_thread.run_sync(self._run, arguments)
 
     @abstractmethod
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Do the tool's work and return its result. Raises `ToolError` to refuse, and `OSError` if a file fails."""
+        """Do the tool's work and return its result.
+
+        Raises `ToolError` to reject the call, and `OSError` if a file operation fails.
+        """
 
     def locate(self, path: str) -> Path:
         """Resolve `path`, which need not exist.
 
-        Raises `ToolError` if it is outside the workspace or deeper than `DEEPEST`, and `OSError` for a loop of links.
+        Raises `ToolError` if the path is outside the workspace or deeper than `DEEPEST`, and `OSError` if its links
+        form a loop.
         """
         relative = PurePosixPath(path)
         if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -104,7 +108,7 @@ class _WorkspaceTool(ABC):
         return path if path.isprintable() else ascii(path)
 
     def open(self, file: Path) -> IO[bytes]:
-        """Open a file. Raises `ToolError` if it is not a file, and `OSError` if it has become a link."""
+        """Open a file. Raises `ToolError` if it is not a file, and `OSError` if it has been replaced by a link."""
         try:
             return open_file(self._root, file)
         except NotAFileError:
@@ -118,7 +122,7 @@ class _WorkspaceTool(ABC):
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
-        """Yield the entries below `folder`, which is itself `depth` levels down."""
+        """Yield the entries below `folder`, which is itself `depth` levels below the starting folder."""
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
         for entry in children:
@@ -131,7 +135,7 @@ class _WorkspaceTool(ABC):
                 yield entry
 
     def _run(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result of `work`, raising any `OSError` as a `ToolError`."""
+        """Return the result of `work`. Any `OSError` is converted to a `ToolError`."""
         try:
             return self.work(arguments)
         except OSError as error:
@@ -139,7 +143,7 @@ class _WorkspaceTool(ABC):
             raise ToolError(f"{self.name} failed for {where!r}: {error.strerror or error}") from None
 
     def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
-        """Resolve the argument `path`, by default the whole workspace. Raises `ToolError` if it does not exist."""
+        """Resolve the `path` argument (by default, the whole workspace). Raises `ToolError` if it does not exist."""
         path = arguments.get("path", ".")
         located = self.locate(path)
         if not located.exists():
@@ -148,7 +152,7 @@ class _WorkspaceTool(ABC):
 
 
 class ReadFile(_WorkspaceTool):
-    """The tool that reads a text file, in parts if it is long."""
+    """The tool that reads a text file. Long files are read in parts."""
 
     name = "read_file"
     description = (
@@ -165,10 +169,10 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text from `start_line` on, up to `MOST_CHARACTERS`, with a note if there is more.
+        """Return up to `MOST_CHARACTERS` of the file, starting at `start_line`, with a note if there is more.
 
-        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the file is missing or not text, or if finding the
-        line takes too long.
+        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the file is missing or not text, or if it takes too
+        long to find the line.
         """
         file = self._locate_existing(arguments)
         if not file.is_file():
@@ -191,9 +195,9 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return a line for each file, empty folder and link, and another if there are too many.
+        """Return one line for each file, empty folder and link, and a note if there are too many.
 
-        For a file, this is just its line. Raises `ToolError` if the path does not exist.
+        If the path is a file, its own line is returned. Raises `ToolError` if the path does not exist.
         """
         folder = self._locate_existing(arguments)
         if folder.is_file():
@@ -207,7 +211,7 @@ class ListFiles(_WorkspaceTool):
         return "\n".join(lines) or "(the folder is empty)"
 
     def _line(self, entry: _Entry) -> str:
-        """Return an entry's path, with the size of a file or a mark for links and folders."""
+        """Return an entry's path, followed by the size of a file or a marker for links and folders."""
         path = self.show(entry.path)
         if entry.is_link:
             return f"{path} (link)"
@@ -235,8 +239,8 @@ class SearchFiles(_WorkspaceTool):
     def work(self, arguments: Mapping[str, Any]) -> str:
         """Return the first `MOST_MATCHES` matching lines as `file:line: text`, or `no match`.
 
-        The number of files that were not searched is added. Raises `ToolError` if the path is missing, the pattern is
-        invalid or the search takes too long.
+        The result also states how many files were not searched. Raises `ToolError` if the path is missing, the pattern
+        is invalid or the search takes too long.
         """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
@@ -269,7 +273,7 @@ class SearchFiles(_WorkspaceTool):
         return "\n".join(lines) if len(lines) > bool(unread) else "\n".join(["no match", *lines])
 
     def _content(self, file: Path, most: int) -> bytes | None:
-        """Read a text file, or return None if it is missing, not text, or larger than `most` bytes."""
+        """Read a text file. Return None if it is missing, not text, or larger than `most` bytes."""
         try:
             with self.open(file) as opened:
                 size = os.fstat(opened.fileno()).st_size
@@ -278,9 +282,9 @@ class SearchFiles(_WorkspaceTool):
             return None
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
-        """Yield the files to search: `path`, or the files below it whose names match `glob`.
+        """Yield the files to search: `path` itself if it is a file, otherwise the files below it that match `glob`.
 
-        Only the name of a file is compared, not its path.
+        `glob` is compared with the file's name, not its path.
         """
         place = self._locate_existing(arguments)
         if place.is_file():
@@ -292,7 +296,7 @@ class SearchFiles(_WorkspaceTool):
 
 
 class WriteFile(_WorkspaceTool):
-    """The tool that writes a text file or replaces it."""
+    """The tool that creates or replaces a text file."""
 
     name = "write_file"
     description = "Write a text file of the workspace; folders are made as needed, and what the file held is replaced."
@@ -303,9 +307,9 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write the file, creating missing folders, and return a sentence with its new size.
+        """Write the file, creating missing folders, and return a sentence that states its new size.
 
-        Raises `ToolError` if the content is too long or the path is not a file.
+        Raises `ToolError` if the content is too long or the path exists and is not a file.
         """
         file = self.locate(arguments["path"])
         content: str = arguments["content"]
@@ -322,8 +326,8 @@ class WriteFile(_WorkspaceTool):
 def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     """Return the tools for a workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
-    Paths are relative to the workspace. Anything that leads out of it is refused. Raises `ValueError` if `workspace` is
-    not a folder.
+    Paths are relative to the workspace, and must not lead out of it. Raises `ValueError` if `workspace` is not a
+    folder.
     """
     root = workspace.resolve()
     if not root.is_dir():
@@ -334,8 +338,8 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
 def _read_part(lines: io.TextIOWrapper, first: int) -> str:
     """Return the text from line `first` on, up to the limit for one call, with a note if there is more.
 
-    If the file is shorter, the note says how many lines it has. Raises `ToolError` if finding the line takes longer
-    than `SEARCH_SECONDS`.
+    If the file has fewer lines, the note states their number. Raises `ToolError` if it takes longer than
+    `SEARCH_SECONDS` to find the line.
     """
     parts: list[str] = []
     room = MOST_CHARACTERS
@@ -363,7 +367,7 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
 
 
 def _is_binary(opened: IO[bytes]) -> bool:
-    """Return whether a file starts with binary data. Its position is reset."""
+    """Return whether a file starts with binary data. The file position is reset."""
     binary = b"\0" in opened.read(_BINARY_LOOK)
     opened.seek(0)
     return binary

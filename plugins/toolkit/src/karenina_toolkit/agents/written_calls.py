@@ -1,17 +1,17 @@
-"""Tool calls that a model wrote as text, which happens with small models and some servers.
+"""Parsing of tool calls that a model wrote as text, as small models and some servers do.
 
 The rules are strict, because an answer may contain JSON that is not a call:
 
 - A call has the `name` of an available tool and `arguments` (or `parameters`), which are an object or its JSON.
-- A call is between tags (`<tool_call>`, `<tools>`) not quoted in a sentence, or at the end of the message: in a
-  code fence with nothing else, or without a fence, at the start of a line. Several calls, in a list or in
+- A call is between tags (`<tool_call>`, `<tools>`) that are not quoted in a sentence, or it is at the end of the
+  message. There, it must be in a code fence with nothing else, or start a line. Several calls, in a list or in
   sequence, count if each of them is valid.
 - The notations of model families, such as `<function=...>` and `[TOOL_CALLS]`, are read by `find_marked_calls`
   and `find_marked_json`.
-- An incomplete call, in tags or as the whole message, is a call with unreadable arguments, which the tool loop
-  reports to the model. Complete calls before it count too.
+- An incomplete call, in tags or as the whole message, becomes a call with unreadable arguments, which the tool loop
+  reports to the model. Any complete calls before it count too.
 
-Text before the calls remains the text of the message.
+Text before the calls remains the message's text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MARKS: Final = (
     *("<function=", "invoke name=", "<arg_key>", "<|tool_call", "<\uff5ctool\u2581call\u2581begin\uff5c>"),
     *("[TOOL_CALLS]", "<|python_", "functools[", "<tool_call>"),
 )
-"""One of these is in every call in a model family's notation, except for calls in plain Python."""
+"""The markers of the model families' notations. Except for plain Python calls, every call contains one of them."""
 
 _NAME: Final = r"[\w.-]{1,200}"
 _BEGIN: Final = re.compile(
@@ -91,11 +91,11 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Find calls in a model family's notation. Returns the text before them and the calls.
+    """Find calls in a model family's notation. Return the text before them and the calls.
 
-    Returns None if there are none, if any of them is malformed or for an unknown tool, or if they are quoted, fenced or
-    followed by other text. `known` can map names to tools; parameters that are not JSON are then converted to the types
-    in the schemas. A call that was cut off has unreadable arguments.
+    Returns None if there are no calls, if any call is malformed or names an unknown tool, or if the calls are quoted,
+    fenced or followed by other text. `known` contains the names of the tools. If it maps them to tools, parameters that
+    are not JSON are converted to the types in the tools' schemas. A call that was cut off has unreadable arguments.
     """
     calls: list[ToolCall] = []
     begin = first = _BEGIN.search(text)
@@ -129,7 +129,7 @@ def find_marked_calls(
 
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
-    """Find JSON calls after a token that announces them. Returns the text before it, and the JSON.
+    """Find JSON calls that follow a token announcing them. Return the text before the token, and the JSON.
 
     The JSON is not parsed. Returns None if there is no such token, or if it is quoted or fenced.
     """
@@ -140,9 +140,9 @@ def find_marked_json(text: str) -> tuple[str, str] | None:
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Read the arguments in the text of a call, or return None if they are invalid.
+    """Parse the arguments in the body of a call, or return None if they are invalid.
 
-    `form` is the name of the notation in `_BEGIN`, and `types` contains the schemas of the tool's parameters.
+    `form` is the name of the notation in `_BEGIN`. `types` contains the schemas of the tool's parameters.
     """
     if form not in _PARAMETERS or (form == "xml" and body.lstrip().startswith("{")):
         return read_arguments(body.strip())
@@ -159,9 +159,10 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Return the value of a parameter, which is text if it may be a string and JSON otherwise.
+    """Convert a parameter's text to its value.
 
-    `is_text` is the `string` attribute of the call. If it is `false`, the value is always JSON. Invalid JSON is text.
+    If the schema allows strings, the value is the text itself. Otherwise, it is parsed as JSON, and invalid JSON is
+    kept as text. `is_text` is the call's `string` attribute. If it is `false`, the value is always parsed.
     """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
@@ -173,27 +174,27 @@ def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
 
 
 def _types_of(known: Mapping[str, Tool] | Collection[str], name: str) -> Mapping[str, Any]:
-    """Return the schemas of a tool's parameters by name, if they are known."""
+    """Return the schemas of a tool's parameters, keyed by name. If they are not known, the result is empty."""
     schema: Mapping[str, Any] = known[name].schema if isinstance(known, Mapping) else {}
     properties = schema.get("properties")
     return properties if isinstance(properties, Mapping) else {}
 
 
 def is_in_fence(text: str, place: int) -> bool:
-    """Return whether the index `place` lies inside a code fence."""
+    """Return whether the index `place` in `text` is inside a code fence."""
     return len(re.findall(r"^[ \t]*```", text[:place], re.MULTILINE)) % 2 == 1
 
 
 def is_quoted(text: str, place: int) -> bool:
-    """Return whether a position is in inline code or after an opening quotation mark."""
+    """Return whether the index `place` in `text` is in inline code or follows an opening quotation mark."""
     line = text[text.rfind("\n", 0, place) + 1 : place]
     return line.replace("```", "").count("`") % 2 == 1 or _QUOTED.search(line) is not None
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether a string is a single JSON object, possibly cut off.
+    """Return whether `body` is a single JSON object, or the beginning of one.
 
-    Invalid JSON counts as cut off if it starts with `{`.
+    Any invalid JSON that starts with `{` counts as a beginning.
     """
     if not body.startswith("{"):
         return not body
@@ -204,9 +205,10 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call with no end was cut off. `begin` is the match of its beginning.
+    """Return whether a call that has no end was cut off. `begin` is the match of the call's beginning.
 
-    `body` is the text after it, and must look like the rest of a call. If it is empty, the call must start its line.
+    `body` is the text after the beginning, and must look like the rest of a call. If `body` is empty, the call must be
+    at the start of its line.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"
@@ -214,7 +216,7 @@ def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
 
 
 def _without_wrappers(text: str) -> str:
-    """Remove call wrappers from the end of the text, and surrounding white space."""
+    """Remove call wrappers from the end of the text, and strip whitespace."""
     end = len(text)
     while (match := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
         end = match.start()
@@ -224,7 +226,8 @@ def _without_wrappers(text: str) -> str:
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Parse a list of Python calls with literal keyword arguments, such as `[f(x=1)]`.
 
-    Returns None if the text is anything else. The text before the calls is always empty.
+    Returns None if the text is anything else. Otherwise, the first item of the result, the text before the calls, is
+    always empty.
     """
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
@@ -240,7 +243,7 @@ def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCal
 
 
 def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
-    """Return the call in a syntax node. Raises `ValueError` if it is not a call of a known tool."""
+    """Convert a syntax node to a call. Raises `ValueError` if it is not a call of a known tool."""
     if (
         not isinstance(node, ast.Call)
         or not isinstance(node.func, ast.Name)
@@ -253,7 +256,7 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Return the value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` otherwise."""
+    """Return the value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` for anything else."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
@@ -282,17 +285,17 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A parsed message: the remaining text, and the calls. Most calls have no id."""
+    """The remaining text of a message, and the calls found in it. Most calls have no id."""
 
     text: str
     calls: tuple[ToolCall, ...]
 
 
 def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> ParsedText:
-    """Find calls of the `known` tools in `text`. Returns the calls and the rest of the text.
+    """Find calls of the `known` tools in `text`. Return the calls and the rest of the text.
 
-    If any call is invalid or for an unknown tool, no calls are returned. An incomplete call at the end has unreadable
-    arguments. `known` can map names to tools; parameters that are not JSON are then converted to the types in the
+    If any call is invalid or names an unknown tool, no calls are returned. An incomplete call at the end has unreadable
+    arguments. If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools'
     schemas.
     """
     marked = find_marked_calls(text, known)
@@ -329,7 +332,7 @@ def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> 
 def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
     """Return whether the text only mentions calls in tags.
 
-    This is the case if the tags are quoted, inside a line, or in a fence followed by other text.
+    This is the case if the tags are quoted, in the middle of a line, or in a fence that is followed by other text.
     """
     if is_quoted(text, first.start()):
         return True
@@ -340,13 +343,13 @@ def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool
 
 
 def _find_last_fence(text: str) -> re.Match[str] | None:
-    """Return the code fence at the end of `text`, if any. Fences followed by other text belong to an answer."""
+    """Return the code fence at the end of `text`, or None. A fence followed by other text belongs to an answer."""
     opened = [place.start() for place in re.finditer(r"^[ \t]*```", text, re.MULTILINE)]
     return _FENCED.match(text, opened[-2]) if len(opened) >= 2 else None
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Parse a text made up only of calls. Returns an empty tuple if it contains anything else."""
+    """Parse a text that consists only of calls. Return an empty tuple if it contains anything else."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -357,7 +360,7 @@ def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
 
 
 def _parse_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values in `text`. Raises `ValueError` if it contains anything else."""
+    """Yield the JSON values in `text`. Raises `ValueError` if the text contains anything else."""
     place = 0
     while match := _NEXT.match(text, place):
         value, place = _DECODER.raw_decode(text, match.end())
@@ -365,7 +368,7 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 
 def _parse_call(value: object, known: Collection[str]) -> ToolCall:
-    """Return the call in a JSON value. Raises `ValueError` if it is not a call of a known tool."""
+    """Convert a JSON value to a call. Raises `ValueError` if it is not a call of a known tool."""
     if not isinstance(value, Mapping):
         raise ValueError("no object")  # noqa: TRY004 - it is data from outside
     inner = value.get("function")
@@ -385,7 +388,7 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
     """Find calls in a text that was cut off.
 
-    A call that was cut off after the name of a known tool has unreadable arguments.
+    If a call was cut off after the name of a known tool, its arguments are unreadable.
     """
     calls: list[ToolCall] = []
     place = 0

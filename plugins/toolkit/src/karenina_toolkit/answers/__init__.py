@@ -1,1 +1,1 @@
-"""What stages that get answers from the model under test share: few-shot examples, the call, and what is recorded."""
+"""Code shared by stages that query the model under test: few-shot examples, the call, and recording the reply."""

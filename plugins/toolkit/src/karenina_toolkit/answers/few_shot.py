@@ -1,4 +1,4 @@
-"""Few-shot examples: their configuration, and the examples that a question gets."""
+"""Few-shot examples: their configuration, and the selection of examples for a question."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ logger = logging.getLogger("karenina")
 
 
 def _expand_short_form(mode: object) -> object:
-    """Return `k-shot` for the short form `k`, and any other value unchanged."""
+    """Expand the short form `k` to `k-shot`. Any other value is returned unchanged."""
     return "k-shot" if mode == "k" else mode
 
 
 Mode = Annotated[Literal["none", "all", "k-shot", "custom"], BeforeValidator(_expand_short_form)]
 Choice = Annotated[int, Field(ge=0)] | str
-"""A reference to one of a question's examples: its position (from 0), its question, or the MD5 of its question."""
+"""A reference to one of a question's examples: its index, its question, or the MD5 digest of its question."""
 
 
 class QuestionFewShot(StrictSettings, defer_build=True):
-    """The few-shot settings for one question, where they differ from those for all questions."""
+    """The few-shot settings that apply to a single question and override the general ones."""
 
     mode: Mode | Literal["inherit"] = Field(
         default="inherit", description="The mode for this question; inherit uses the mode for all questions."
@@ -47,11 +47,11 @@ class QuestionFewShot(StrictSettings, defer_build=True):
 
 
 class FewShotConfig(StrictSettings, defer_build=True):
-    """The value of `few_shot_config`: the examples that are shown to a model before a question.
+    """The value of `few_shot_config`: the examples shown to a model before a question.
 
-    Both the old and the new names from the reference project are accepted (`global_mode` is also `pool_mode`, and so
-    on), and `mode`, `k` and `external_examples` are short forms. The `custom` mode uses the examples selected by
-    `question_configs`, and none for other questions.
+    Both the old and the new names of the reference implementation are accepted (`pool_mode` is an alias of
+    `global_mode`, and so on), and `mode`, `k` and `external_examples` are short forms. The `custom` mode uses the
+    examples selected in `question_configs`, and none for all other questions.
     """
 
     enabled: bool = Field(default=True, description="Use examples.")
@@ -89,11 +89,11 @@ def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
 
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
-    """Return the examples for `question`: its own examples selected by the mode, its external ones, and global ones.
+    """Return the examples for `question`: those of its own that the mode selects, its external ones, and global ones.
 
-    The setting `source` may exclude either the question's examples or the global ones. With the mode "none", there are
-    no examples. An example with the same question is never used, because its answer may be the correct one. Duplicates
-    are sent only once. Raises `ValueError` if the configuration selects an example that the question does not have.
+    The setting `source` may exclude the question's examples or the global ones. In the mode "none", there are no
+    examples. An example with the same question is never used, because its answer may be the correct one. Duplicates are
+    only sent once. Raises `ValueError` if the configuration selects an example that the question does not have.
     """
     configs = {compose(id): own for id, own in config.question_configs.items()}
     own = configs.get(compose(question.id), QuestionFewShot())
@@ -110,11 +110,11 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the positions of the question's examples that are selected by the mode, except those that are excluded.
+    """Return the indexes of the question's own examples that the mode selects. Excluded examples are omitted.
 
-    With "custom", the order is the configured one; with "k-shot", the same examples are drawn for the same seed and
-    question ID, and their order is kept; any other mode selects all. Raises `ValueError` if the settings in `own` name
-    an example that the question does not have.
+    In the mode "custom", they are in the configured order. In the mode "k-shot", they are a random sample in their
+    original order, which depends only on the seed and the question's id. Any other mode selects all examples. Raises
+    `ValueError` if `own` names an example that the question does not have.
     """
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
@@ -136,8 +136,8 @@ def _select_examples(question: Question, config: FewShotConfig, own: QuestionFew
 def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
     """Yield each example as a user message with the question and an assistant message with the answer.
 
-    Every chat model understands turns, so no special wording is needed to separate the examples from the question, and
-    answers that imitate the examples contain no markers that would have to be removed.
+    All chat models understand such turns, so no special wording is needed to separate the examples from the question.
+    Answers that imitate the examples contain no markers that would have to be removed.
     """
     for example in examples:
         yield Message.user(example.question)
@@ -150,14 +150,13 @@ def is_same_question(one: str, other: str) -> bool:
 
 
 def _normalize(text: str) -> str:
-    """Return only the letters and digits of a text, ignoring case. A text without any is only stripped."""
+    """Return only the letters and digits of `text`, ignoring case. A text that has none is only stripped."""
     text = compose(text)
     return "".join(ch for ch in compose(text.casefold()) if ch.isalnum()) or text.strip()
 
 
 def _find_example(question: Question, choice: Choice) -> int:
-    """Return the position of the chosen example, which may be chosen by its position, its question or the question's
-    MD5.
+    """Return the index of the example that `choice` refers to by its index, its question or the question's MD5 digest.
 
     Raises `ValueError` if the question has no such example.
     """
@@ -196,7 +195,7 @@ def check_examples(config: VerificationConfig, questions: Sequence[Question]) ->
 
 
 def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) -> None:
-    """Log a warning for question IDs in `few_shot_config` that are not in this run. Only the first few are named."""
+    """Log a warning about question ids in `few_shot_config` that are not in this run. Only the first few are named."""
     if unknown:
         shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(

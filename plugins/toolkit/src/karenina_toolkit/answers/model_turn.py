@@ -1,7 +1,6 @@
-"""One turn of the model under test: the messages that are sent, the call, and what is recorded of the reply.
+"""A single turn of the model under test: the messages to send, the call, and recording the reply.
 
-`GenerateAnswer` takes one turn for a question, and `Converse` of karenina-conversation one for each message of the
-user.
+`GenerateAnswer` takes one turn for a question. `Converse` of karenina-conversation takes one for each user message.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
     from karenina_core.stages.context import VerificationContext
 
 GENERATION: Final = PromptTask("generation", "")
-"""The prompt besides the question: the model's system prompt, and the user's `prompt_config`."""
+"""The prompt apart from the question: the model's system prompt and the user's `prompt_config`."""
 
 FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
-"""The prompt with few-shot examples before the question. The examples contain the truths of other questions."""
+"""The prompt with few-shot examples before the question. The examples contain the ground truth of other questions."""
 
 ANSWER_KEYS: Final[frozenset[AnyKey]] = frozenset(
     {
@@ -54,17 +53,18 @@ ANSWER_KEYS: Final[frozenset[AnyKey]] = frozenset(
         Keys.AGENT_METRICS,
     }
 )
-"""The artifacts of an answer."""
+"""The artifacts that describe an answer."""
 
 _STOPPED: Final = ("length", "content_filter")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """What the model said in one turn.
+    """The model's messages in one turn.
 
-    `trace` contains its messages and those of its tools; a plain answer is one message. `is_plain` states whether the
-    turn was requested without an agent port, and `error` why the call failed or the answer cannot be used.
+    `trace` contains the messages of the model and its tools. A plain answer is a single message. `is_plain` states
+    whether the turn was requested without an agent port. `error` is the reason why the call failed or the answer cannot
+    be used.
     """
 
     trace: tuple[Message, ...]
@@ -90,7 +90,7 @@ class ModelTurn:
 
 
 def first_messages(context: VerificationContext) -> list[Message]:
-    """Return the messages with which an answer begins: instructions, few-shot examples, and the question."""
+    """Return the messages at the start of a conversation: instructions, few-shot examples, and the question."""
     few_shot = few_shot_settings(context.config)
     examples = examples_for(context.question, few_shot) if few_shot is not None else []
     task = FEW_SHOT_GENERATION if examples else GENERATION
@@ -103,12 +103,12 @@ async def take_turn(
 ) -> ModelTurn:
     """Send `messages` to the model under test, and return its turn.
 
-    Models with MCP servers, agents and recorded conversations use the agent port. With `strip_reasoning`, reasoning in
-    front of an answer is separated. `session` names the tools that the turns of a conversation share.
+    Models with MCP servers, agents and recorded conversations use the agent port. With `strip_reasoning`, reasoning at
+    the start of an answer is separated from it. `session` identifies the tools that the turns of a conversation share.
 
-    If the call fails or the answer is empty, the turn has an `error`, and what the model did before. An empty answer is
-    no error if the provider stopped it, or if an agent has a workspace, which may contain the answer, or MCP servers,
-    because slot 4 checks the trace.
+    If the call fails or the answer is empty, the turn has an `error`, along with the model's messages before it. An
+    empty answer is not an error if the provider stopped it. It is not an error either if the agent has a workspace,
+    which may contain the answer, or MCP servers, because slot 4 checks the trace.
     """
     model = context.answering_model
     if not context.answers_through_agent():
@@ -134,7 +134,7 @@ async def take_turn(
 
 
 def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
-    """Return the turn for a plain reply. With `strip_reasoning`, its reasoning is separated."""
+    """Convert a plain reply to a turn. With `strip_reasoning`, reasoning is separated from the answer."""
     text, reasoning = reply.text, reply.reasoning
     if context.setting("strip_reasoning"):
         thought, text = traces.split_reasoning(text, cut_off=reply.finish_reason == "length")
@@ -148,7 +148,7 @@ def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
 
 
 def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortError | None) -> ModelTurn:
-    """Return the turn for an agent's run. With `strip_reasoning`, its reasoning is separated."""
+    """Convert an agent's reply to a turn. With `strip_reasoning`, reasoning is separated from the answers."""
     trace: Sequence[Message] = reply.trace
     if context.setting("strip_reasoning"):
         trace = traces.separate_reasoning(trace, cut_off=reply.finish_reason == "length")
@@ -156,11 +156,11 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
 
 
 def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[str] = ()) -> None:
-    """Set the artifacts and result fields for an answer: the turns, with what the user `said` after each but the last.
+    """Set the artifacts and result fields for an answer that consists of `turns`.
 
-    A single plain answer is stored unchanged; anything else is a trace. If the last turn has an error, what was said
-    before is stored, and the error is raised. If the provider stopped the answer and no abstention check follows, the
-    item is vetoed.
+    `said` contains the user's messages between the turns. A single plain answer is stored unchanged. Anything else is
+    stored as a trace. If the last turn has an error, the messages before it are stored, and the error is raised. If the
+    provider stopped the answer and no abstention check follows, the item is vetoed.
     """
     last = turns[-1]
     servers = context.answering_model.mcp_urls_dict
@@ -178,7 +178,7 @@ def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said:
 
 
 def _record_trace(context: VerificationContext, turns: Sequence[ModelTurn], trace: list[Message]) -> None:
-    """Set the artifacts and result fields for what the model said."""
+    """Set the artifacts and result fields for the model's messages."""
     last, is_plain = turns[-1], len(turns) == 1 and turns[0].is_plain
     if is_plain and trace[0].reasoning:
         context.set_result_field("reasoning", trace[0].reasoning)
@@ -202,6 +202,6 @@ def _has_no_answer(reply: AgentReply) -> bool:
 
 
 def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
-    """Return why an agent's answer is empty: the notes in its last message or, without notes, that it is empty."""
+    """Explain why an agent's answer is empty, based on the notes in its last message, if there are any."""
     notes = reply.trace[-1].notes if reply.trace else ()
     return "; ".join(notes) or f"the answer from {context.answering_model.display_string} is empty"

@@ -1,7 +1,7 @@
 """Reading and replacing files.
 
-`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON files within size limits, and knows where each
-row is for use in messages. `replace_file` writes atomically.
+`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON files within size limits. It keeps track of
+each row's location for use in messages. `replace_file` writes atomically.
 """
 
 from karenina_toolkit.files.bounded_files import FileError

@@ -1,7 +1,7 @@
-"""Reading untrusted zip archives without unpacking too much.
+"""Reading of untrusted zip archives that limits how much is unpacked.
 
-`zipfile` compares an entry with its stated size only after unpacking it: up to 2 GB for deflate, and any amount for
-LZMA or bzip2.
+`zipfile` only compares an entry with its stated size after unpacking it. By then, it may have unpacked up to 2 GB for
+deflate, and any amount for LZMA or bzip2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MIN_ENTRY_LIMIT: Final = 10_000
 _BYTES_PER_ENTRY: Final = 500
 """The approximate memory needed for an entry, in bytes.
 
-The limit on bytes divided by this is the limit on entries: 200,000 by default.
+The maximum number of entries is the file size limit divided by this number. By default, this is 200,000.
 """
 _ERRORS: Final = (
     zipfile.BadZipFile,
@@ -54,11 +54,11 @@ class Archive:
         self.names = tuple(archive.namelist())
 
     def __contains__(self, name: str) -> bool:
-        """Return whether there is an entry with this name."""
+        """Return whether the archive has an entry with the given name."""
         return name in self._archive.NameToInfo
 
     def read(self, name: str) -> bytes:
-        """Read an entry. Raises `KeyError` if it does not exist, and `FileError` if it cannot be unpacked."""
+        """Read an entry. Raises `KeyError` if the entry does not exist, and `FileError` if it cannot be unpacked."""
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
@@ -98,7 +98,8 @@ class Archive:
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
         """Unpack `raw`, yielding pieces of limited size.
 
-        `method` is the compression method in the archive: deflate, Zstandard, or any other number for stored contents.
+        `method` is the archive's compression method: deflate or Zstandard. Any other value means that the contents are
+        not compressed.
         """
         if method == zipfile.ZIP_DEFLATED:
             yield from _inflate(raw)
@@ -111,7 +112,7 @@ class Archive:
     def _unpack_zstandard(self, raw: IO[bytes], name: str) -> Iterator[bytes]:
         """Unpack Zstandard data, yielding pieces.
 
-        Raises `FileError` if the library is not installed, and `BadZipFile` if the data is damaged.
+        Raises `FileError` if the zstandard library is not installed, and `BadZipFile` if the data is damaged.
         """
         try:
             import zstandard
@@ -128,7 +129,7 @@ class Archive:
 
 
 def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
-    """Unpack deflate data, yielding pieces. Raises `EOFError` if it ends too early."""
+    """Unpack deflate data, yielding pieces. Raises `EOFError` if the data ends too early."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     while not inflater.eof and (packed := raw.read(_PIECE)):
         while packed:
@@ -143,9 +144,9 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
     """Open the zip archive in `file`.
 
-    Entries may be stored, or compressed with deflate or Zstandard. Messages call the archive `kind`, and name
+    Entries may be stored, or compressed with deflate or Zstandard. Messages refer to the archive as `kind`, and name
     `zstandard_extra` as the package to install for Zstandard. Raises `FileError` if the archive is damaged, has too
-    many entries, would be too large unpacked, or has two entries of the same name.
+    many entries, would be too large after unpacking, or has two entries with the same name.
     """
     limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
     if _count_entries(file) > limit:
@@ -168,7 +169,7 @@ def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str
 
 
 def _count_entries(file: IO[bytes]) -> int:
-    """Count signatures for an upper bound on the number of entries, before `zipfile` reads them all."""
+    """Return an upper bound on the number of entries by counting their signatures, before `zipfile` reads them."""
     count, end = 0, b""
     file.seek(0)
     while piece := file.read(_PIECE):

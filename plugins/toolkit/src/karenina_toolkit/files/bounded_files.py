@@ -1,4 +1,4 @@
-"""Reading untrusted files, within a size limit and without waiting for a device.
+"""Reading of untrusted files within a size limit, without waiting for devices.
 
 The limit is 100 MB per file. Change it with the argument `max_bytes` or the environment variable
 `KARENINA_MAX_FILE_BYTES`.
@@ -20,14 +20,14 @@ from karenina_core.errors import ConfigError, KareninaError
 from karenina_toolkit.files.safe_paths import open_folder, resolve_links
 
 MAX_BYTES: Final = 100_000_000
-"""The default limit on the size of a file, in bytes."""
+"""The default size limit for files, in bytes."""
 VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
-"""The environment variable that sets a different limit."""
+"""The environment variable that sets another size limit."""
 LONGEST_LINE: Final = 64_000_000
 """The maximum number of bytes in a line when reading line by line."""
 _PIECE: Final = 1 << 20
 _PATIENCE: Final = 30.0
-"""Seconds without data after which reading from a pipe fails."""
+"""The number of seconds without data after which reading from a pipe fails."""
 _KINDS: Final = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -46,7 +46,8 @@ _folder: ContextVar[Path | None] = ContextVar("karenina_folder", default=None)
 class FileError(KareninaError, ValueError):
     """Raised if a file cannot be read.
 
-    `where` is the place in the file (empty for the whole file), `what` is the problem, and `cure` says how to fix it.
+    `where` is the location in the file (empty for the whole file), `what` is the problem, and `cure` is the suggested
+    fix.
     """
 
     def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
@@ -59,9 +60,9 @@ class FileError(KareninaError, ValueError):
 
 @contextmanager
 def limit_file_size(max_bytes: int | None) -> Iterator[None]:
-    """Limit files to `max_bytes` inside the block. None keeps the current limit.
+    """Limit files to `max_bytes` inside the `with` block. None keeps the current limit.
 
-    Raises `ValueError` if `max_bytes` is below 1.
+    Raises `ValueError` if `max_bytes` is less than 1.
     """
     if max_bytes is not None and max_bytes < 1:
         raise ValueError(f"max_bytes must be a positive number of bytes, not {max_bytes}")
@@ -74,9 +75,9 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def open_only_below(folder: Path | None) -> Iterator[None]:
-    """Allow only files below `folder` to be opened inside the block.
+    """Allow only files below `folder` to be opened inside the `with` block.
 
-    This holds even if a path that was checked before is replaced by a link. If `folder` is None, all files are allowed.
+    This also holds if a path is replaced by a link after it was checked. If `folder` is None, all files are allowed.
     """
     before = _folder.set(folder)
     try:
@@ -86,9 +87,9 @@ def open_only_below(folder: Path | None) -> Iterator[None]:
 
 
 def max_file_bytes() -> int:
-    """Return the current limit on the size of a file, in bytes.
+    """Return the current size limit for files, in bytes.
 
-    Raises `ConfigError` if the environment variable is not a number of bytes.
+    Raises `ConfigError` if the environment variable is not a positive number of bytes.
     """
     allowed = _allowed.get()
     if allowed is not None:
@@ -117,8 +118,8 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
     """Read a file or pipe. Raises `FileError` if it cannot be read or is too large.
 
-    `max_bytes` replaces the current limit. Pipes allow arguments such as `-c <(command)`. Reading from one fails if it
-    is empty or sends nothing for 30 seconds.
+    `max_bytes` replaces the current limit. Pipes make arguments such as `-c <(command)` possible. Reading from a pipe
+    fails if it is empty or sends nothing for 30 seconds.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -141,7 +142,8 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
     """Open a file to read parts of it.
 
-    Raises `FileError` if it cannot be opened, is not a regular file, or is too large. Set `any_size` for no limit.
+    Raises `FileError` if the file cannot be opened, is not a regular file, or is too large. Set `any_size` to disable
+    the size limit.
     """
     try:
         file = _open(path)
@@ -161,8 +163,8 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
     """Yield the lines of an open file with their line endings.
 
-    Raises `FileError` if a line is longer than `LONGEST_LINE`, or if the file grows beyond the limit in the meantime
-    (unless `any_size` is set).
+    Raises `FileError` if a line is longer than `LONGEST_LINE`, or if the file has grown beyond the size limit since it
+    was opened. With `any_size`, there is no size limit.
     """
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
@@ -183,7 +185,7 @@ def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterat
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """Decode UTF-8, dropping any byte-order mark. Raises `FileError` if `data` is not UTF-8."""
+    """Decode UTF-8, removing any byte-order mark. Raises `FileError` if `data` is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -191,7 +193,7 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def unreadable_error(path: Path, error: OSError) -> FileError:
-    """Return the error for a file that cannot be opened or read."""
+    """Return the exception for a file that cannot be opened or read."""
     if isinstance(error, FileNotFoundError):
         return FileError(path, "", "the file does not exist", "check the path")
     return FileError(
@@ -200,19 +202,19 @@ def unreadable_error(path: Path, error: OSError) -> FileError:
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
-    """Return the error for a file larger than `most` bytes. `what` describes the problem, including the size."""
+    """Return the exception for a file larger than `most` bytes. `what` describes the problem and includes the size."""
     return FileError(path, "", what, size_limit_cure(most))
 
 
 def size_limit_cure(most: int) -> str:
-    """Return advice on how to raise a limit of `most` bytes."""
+    """Return a suggestion for raising a size limit of `most` bytes."""
     return (
         f"if you trust the file, set the environment variable {VARIABLE} (in Python, `max_bytes`) to more than {most}"
     )
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file without waiting for a device. Raises `OSError` if it cannot be opened or is not allowed."""
+    """Open a file without waiting for a device. Raises `OSError` if the file cannot be opened or is not allowed."""
     folder = _folder.get()
     handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)
     try:
@@ -223,7 +225,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _open_below(folder: Path, path: Path) -> int:
-    """Open `path` in `folder`, and return the descriptor. Raises `OSError` if it leads out of the folder."""
+    """Open `path`, which must be inside `folder`, and return the file descriptor. Raises `OSError` if it is outside."""
     root, file = resolve_links(folder), resolve_links(path)
     if not file.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path is outside {folder}")
@@ -240,14 +242,12 @@ def _kind(file: IO[bytes]) -> str | None:
 
 
 def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
-    """Return the error for something that is not a regular file."""
     return FileError(
         path, "", f"the path is {_kind(file)}, not a file", "write the contents to a file and use that file"
     )
 
 
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
-    """Raise `FileError` if an open file is larger than `most` bytes."""
     size = os.fstat(file.fileno()).st_size
     if size > most:
         raise too_large_error(path, f"the file size is {format_size(size)}, but the limit is {format_size(most)}", most)
@@ -256,7 +256,7 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
     """Read a pipe, up to slightly more than `most` bytes.
 
-    Raises `FileError` if it is empty or sends nothing for 30 seconds.
+    Raises `FileError` if the pipe is empty or sends nothing for 30 seconds.
     """
     handle, data = file.fileno(), bytearray()
     cure = "write the contents to a file and use that file"
@@ -278,12 +278,12 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes as text, such as `999,999 bytes`, `1.5 MB` or `2,500 MB`."""
+    """Format a number of bytes, such as `999,999 bytes`, `1.5 MB` or `2,500 MB`."""
     return f"{count / 1e6:,.1f} MB".replace(".0 MB", " MB") if count >= 1_000_000 else f"{count:,} bytes"
 
 
 def check_unpacked_size(path: Path, size: int) -> None:
-    """Raise `FileError` if the unpacked size of a file, in bytes, exceeds the limit."""
+    """Raise `FileError` if a file's unpacked size, in bytes, exceeds the limit."""
     limit = max_file_bytes()
     if size > limit:
         unpacked, allowed = format_size(size), format_size(limit)

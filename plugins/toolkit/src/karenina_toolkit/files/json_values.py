@@ -1,4 +1,4 @@
-"""JSON documents, paths to the rows in them, and limits on values.
+"""JSON documents, paths to their rows, and limits on values.
 
 The limits on nesting, digits and characters also apply to values from YAML and TOML.
 """
@@ -18,30 +18,33 @@ from karenina_toolkit.files.texts import decode
 from karenina_toolkit.printable import shorten
 
 MAX_DEPTH: Final = 200
-"""Maximum nesting of lists and objects."""
+"""The maximum nesting depth of lists and objects."""
 MAX_DIGITS: Final = 4300
-"""Maximum digits in an integer. Python does not convert longer ones to text."""
+"""The maximum number of digits in an integer. Python does not convert longer integers to text."""
 _LIMIT: Final = 10**MAX_DIGITS
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 ANY: Final = "*"
 _MOST_PATHS: Final = 3
 _LOOKED_AT: Final = 20
-"""Maximum items of a list or object to search for rows."""
+"""The maximum number of items that are searched for rows in a list or object."""
 _DEEPEST: Final = 8
 _MOST_DIGITS: Final = 18
-"""Maximum number of digits in a list index in a path."""
+"""The maximum number of digits of a list index in a path."""
 _BYTES_PER_VALUE: Final = 10
-"""The limit on bytes divided by this is the limit on values. An empty object of two bytes takes 72 in memory."""
+"""The minimum number of bytes per value. The limit on values is the size limit divided by this number.
+
+An empty object of two bytes takes up 72 bytes in memory.
+"""
 _MIN_VALUE_LIMIT: Final = 100_000
 _MARKS: Final = (",", "[", "{")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SHOWN: Final = 200
-"""Maximum number of a path's characters shown in a message."""
+"""The maximum number of characters of a path that a message shows."""
 
 
 class ValueProblem(NamedTuple):
-    """A problem with a value: `what` is the problem, `cure` says how to fix it, and `path` is where it is.
+    """A problem with a value. `what` describes it, `cure` is the suggested fix, and `path` is the location.
 
     Text from the value is never quoted, because it may be an API key.
     """
@@ -52,20 +55,20 @@ class ValueProblem(NamedTuple):
 
     @property
     def where(self) -> str:
-        """Where the problem is, such as `metadata.x`. Empty for the whole value."""
+        """The location of the problem, such as `metadata.x`. It is empty if the problem concerns the whole value."""
         return ".".join(str(part) for part in self.path)
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Return whether `text` contains half of a surrogate pair, which cannot be encoded."""
+    """Return whether `text` contains an unpaired surrogate, which cannot be encoded."""
     return not text.isascii() and _HALF.search(text) is not None
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Find a problem in `value`, which was parsed from the JSON string `text`.
+    """Return a problem in `value`, which was parsed from the JSON string `text`, or None.
 
-    The value is only searched if the text has many brackets or escaped surrogates. Set `halves` to False to allow lone
-    surrogates.
+    The value is only searched if the text has many brackets or escaped surrogates. Set `halves` to False to allow
+    unpaired surrogates.
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
@@ -73,9 +76,9 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Find a problem in a value made up of lists, mappings and scalars.
+    """Return a problem in a value that consists of lists, mappings and scalars, or None.
 
-    If there are several, any of them is returned. Set `halves` to False to allow lone surrogates.
+    If there are several problems, any of them may be returned. Set `halves` to False to allow unpaired surrogates.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
@@ -94,9 +97,9 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
-    """Find a problem with the value at `path`, not looking at the values inside it.
+    """Return a problem with the value at `path`, or None. Values inside it are not checked.
 
-    Set `halves` to False to allow lone surrogates.
+    Set `halves` to False to allow unpaired surrogates.
     """
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"the value is nested more than {MAX_DEPTH} levels deep", "reduce the nesting", path[:3])
@@ -131,9 +134,9 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 
 def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = False) -> Any:
-    """Read a JSON file or pipe. Raises `FileError` if it cannot be read or `parse_json` rejects it.
+    """Read a JSON file or pipe. Raises `FileError` if it cannot be read or `parse_json` rejects its contents.
 
-    `encoding` and `surrogates` are the same as in `parse_json`.
+    `encoding` and `surrogates` have the same meaning as in `parse_json`.
     """
     return parse_json(bounded_files.read_bytes(path), path, encoding=encoding, surrogates=surrogates)
 
@@ -141,12 +144,12 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Parse JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit.
+    """Parse JSON text from the file `path`. Raises `FileError` if the JSON is invalid or exceeds a limit.
 
-    `where` is the place of the text in the file, for use in messages. Bytes are decoded as UTF-8 or with `encoding`,
-    unless there is a byte-order mark. NaN and the infinities are allowed, because Python writes them. Objects with
+    `where` is the text's location in the file, for use in messages. Bytes are decoded as UTF-8 or with `encoding`,
+    unless there is a byte-order mark. NaN and infinities are allowed, because Python writes them. Objects with
     different values for the same key are rejected, as are deep nesting, more than ten million values (a tenth of the
-    limit on bytes), integers with thousands of digits, and lone surrogates unless `surrogates` is set.
+    size limit in bytes), integers with thousands of digits, and unpaired surrogates unless `surrogates` is set.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -171,21 +174,21 @@ def parse_json(
 
 
 def _count_values(text: str, limit: int) -> int:
-    """Return an upper bound on the number of values.
+    """Return an upper bound on the number of values in a JSON text.
 
-    Punctuation in strings is ignored only if it matters for `limit`.
+    Punctuation inside strings is only excluded if the count would otherwise exceed `limit`.
     """
     count = sum(map(text.count, _MARKS))
     return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
 
 
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
-    """Yield the rows at the path `rows` of a JSON document. Without a path, the document must be a list.
+    """Yield the rows of a JSON document. `rows` is the path to them. Without a path, the document must be a list.
 
     A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`. `*` stands for every item of a list
-    or object, and may be left out at the end for a list. A number is an index. The scalars of the objects along the
-    path are the `outer` values of a row. Raises `FileError` if the path leads nowhere, if it is missing and the
-    document is not a list, or if the rows have too many cells.
+    or object. At the end of a path, it can be omitted for a list. A number is an index. The scalars of the objects
+    along the path are the `outer` values of a row. Raises `FileError` if the path leads nowhere, if there is no path
+    and the document is not a list, or if the rows have too many cells.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)
@@ -208,17 +211,18 @@ Around = tuple[tuple[str, Mapping[str, Any]], ...]
 
 
 class _Walk:
-    """A walk through a document along the parts of a path."""
+    """A walk through a JSON document along a path."""
 
     def __init__(self, path: Path, parts: tuple[str, ...]) -> None:
         self._path = path
         self._parts = parts
 
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
-        """Yield the rows in `value`, after following the first `at` parts of the path.
+        """Yield the rows in `value`, which is reached after the first `at` parts of the path.
 
-        `place` is the path so far, with indices and keys in place of `*`. `around` contains the objects along it with
-        their paths, and `key` is the last key for a `*`. Raises `FileError` if the rest of the path leads nowhere.
+        `place` is the location so far, with indexes and keys in place of `*`. `around` contains the objects along the
+        path, each with its own path. `key` is the last key that a `*` stood for. Raises `FileError` if the rest of the
+        path leads nowhere.
         """
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:
@@ -253,10 +257,10 @@ class _Walk:
 
 
 def suggest_rows(document: Any) -> list[str]:
-    """Suggest up to three paths to rows in a JSON document, the one with the most rows first.
+    """Suggest up to three paths to rows in a JSON document, starting with the path that has the most rows.
 
-    Rows are the objects in a list, or the values of an object if they are objects that share a key. Only the first
-    items of each list or object are searched.
+    Rows are objects in a list, or the values of an object if they are objects that share a key. Only the first items of
+    each list or object are searched.
     """
     counts: dict[str, int] = {}
     _find_rows(document, (), counts)
@@ -264,7 +268,7 @@ def suggest_rows(document: Any) -> list[str]:
 
 
 def _find_rows(value: Any, parts: tuple[str, ...], counts: dict[str, int]) -> None:
-    """Add the paths to rows in `value` to `counts`. `parts` is the path to the value."""
+    """Add the paths to rows in `value` to `counts`, with the number of rows. `parts` is the path to `value`."""
     items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
     objects = [item for item in items if isinstance(item, Mapping) and item]
     alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))

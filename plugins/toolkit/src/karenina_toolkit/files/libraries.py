@@ -1,4 +1,4 @@
-"""Formats that need a library: Excel and Parquet."""
+"""File formats that require a library: Excel and Parquet."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ PARQUET: Final = "parquet"
 _BATCH: Final = 1000
 _MIN_ELEMENT_LIMIT: Final = 250_000
 _CELLS_PER_ELEMENT: Final = 20
-"""The limit on cells divided by this is the limit on XML elements at a time: 250,000 by default."""
+"""The number of cells per XML element. The limit on elements at a time is the cell limit divided by this number.
+
+By default, this is 250,000 elements.
+"""
 _CURRENCY: Final = re.compile(r"\[\$([^\]-]+)(?:-[^\]]*)?\]|[$\u20ac\u00a3\u00a5\u20b9](?!-)")
-"""The currency sign in a cell's format, as in `[$EUR-407]` and `"$"#,##0`. `[$-409]` is a language."""
+"""A currency sign in a cell's number format, as in `[$EUR-407]` and `"$"#,##0`. `[$-409]` is a language."""
 _BUFFER: Final = 1 << 16
 _SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _LONGEST_REASON: Final = 200
@@ -34,10 +37,10 @@ _MOST_FORMULAS: Final = 1000
 
 @dataclass(slots=True)
 class SheetFacts:
-    """What else is in a workbook, besides the cells that are read. Everything is empty if `any_size` is set.
+    """Facts about a workbook in addition to the cells that are read. With `any_size`, they are not collected.
 
     `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas but no stored value, and
-    `others` the titles of other sheets with cells.
+    `others` the titles of other sheets that have cells.
     """
 
     hidden: list[int] = field(default_factory=list)
@@ -46,11 +49,11 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Yield the rows of `sheet`, or of the first one, with their numbers.
+    """Yield the numbered rows of a sheet. `sheet` is its title, and defaults to the first sheet.
 
-    Percentages and amounts of money become strings, and empty strings None. `facts` is filled in before the first row.
-    `any_size` lifts the limits. `package` is the distribution whose extra installs the library, for use in messages.
-    Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
+    Percentages and amounts of money are converted to strings, and empty strings to None. `facts` is filled in before
+    the first row is yielded. `any_size` disables the limits. `package` is the distribution whose extra installs the
+    library, for use in messages. Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -94,7 +97,7 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
 
 
 def _make_reader_class() -> type[ExcelReader]:
-    """Return a workbook reader that skips chart sheets, which openpyxl cannot always read.
+    """Return a workbook reader class that skips chart sheets, because openpyxl cannot always read them.
 
     Raises `ImportError` if openpyxl is not installed.
     """
@@ -113,9 +116,9 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value, with percentages and amounts of money as they are shown in the sheet.
+    """Return a cell's value, with percentages and amounts of money formatted as in the sheet.
 
-    An empty string becomes None.
+    An empty string is converted to None.
     """
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -128,9 +131,9 @@ def _shown_value(cell: Any) -> Any:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return an Excel cell as a JSON value. Whole numbers become integers, and times are in ISO 8601 format.
+    """Convert an Excel cell to a JSON value. Whole numbers become integers, and times are in ISO 8601 format.
 
-    Midnight is dropped from a date. Values of other types become strings.
+    If the time is midnight, only the date is kept. Values of other types are converted to strings.
     """
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
@@ -148,10 +151,10 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Check the parts of an Excel file, and return them by name.
+    """Check all parts of an Excel file, and return the checks keyed by the part's name.
 
-    Raises `FileError` if there are too many bytes, cells or elements. openpyxl will not unpack more than that, because
-    every part has its stated size.
+    Raises `FileError` if there are too many bytes, cells or elements. openpyxl cannot unpack more than that afterwards,
+    because this also checks that every part has its stated size.
     """
     from karenina_toolkit.files.archives import open_archive
 
@@ -164,9 +167,10 @@ def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _Part
 
 
 class _PartCheck:
-    """Counts the cells and XML elements in one part of an Excel file, and collects what `SheetFacts` needs.
+    """Counts the cells and XML elements in a part of an Excel file, and collects data for `SheetFacts`.
 
-    openpyxl builds a tree for each part, and frees a row or shared string only when it is complete.
+    The limits are needed because openpyxl builds a tree for each part, and only frees a row or shared string when it is
+    complete.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -184,9 +188,10 @@ class _PartCheck:
         """The current cell, if it has a formula whose value has not been seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
-        """Read the whole part. Parts that are not XML are skipped.
+        """Read the whole part. A part that is not XML is skipped.
 
-        Raises `FileError` if there are too many cells or elements, and `EntitiesForbidden` if entities are declared.
+        Raises `FileError` if there are too many cells or elements, and `EntitiesForbidden` if the XML declares
+        entities.
         """
         from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -203,7 +208,7 @@ class _PartCheck:
                     is_xml = False
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Count an element when it starts. Raises `FileError` if there are too many."""
+        """Count an element at its start tag. Raises `FileError` if there are too many elements or cells."""
         if tag.startswith(_SHEETS):
             self._note_cell(tag.removeprefix(_SHEETS), attributes)
         self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
@@ -228,7 +233,7 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Note hidden columns, values, and formulas whose value has not been seen yet."""
+        """Record hidden columns, values, and formulas that have no value so far."""
         if name == "c":
             self._formula = None
             # A formula with a text result has this type, and the text may be empty.
@@ -245,12 +250,12 @@ class _PartCheck:
                 self.hidden += range(int(attributes["min"]) - 1, last)
 
     def _value(self, text: str) -> None:
-        """Note that the formula in the current cell has a value, unless `text` is blank."""
+        """Record that the formula in the current cell has a value, unless `text` is blank."""
         if text.strip():
             self._formula = None
 
     def _end(self, tag: str) -> None:
-        """Leave an element. At the end of a cell, record a formula without a value."""
+        """Handle an end tag. At the end of a cell, record a formula without a value."""
         self._level = max(self._level - 1, 0)
         if tag == f"{_SHEETS}c":
             if self._formula is not None and len(self.without_value) < _MOST_FORMULAS:
@@ -260,7 +265,7 @@ class _PartCheck:
 
 
 def _refuse_entity(*declaration: Any) -> None:
-    """Raise `EntitiesForbidden` for any entity declared in the XML."""
+    """Raise `EntitiesForbidden` if the XML declares an entity."""
     from defusedxml import EntitiesForbidden
 
     name, _is_parameter, value, base, system_id, public_id, notation = declaration
@@ -270,9 +275,9 @@ def _refuse_entity(*declaration: Any) -> None:
 class ParquetRows:
     """The rows of a Parquet file, with its `columns` and `metadata`.
 
-    Set `only` to read some of the columns; `columns` still lists them all. `any_size` lifts the limit on the unpacked
-    size. `package` is the distribution whose extra installs the library, for use in messages. Raises `FileError`, even
-    during iteration, if the file cannot be read or is too large.
+    Set `only` to read some of the columns. `columns` still lists all of them. `any_size` disables the limit on the
+    unpacked size. `package` is the distribution whose extra installs the library, for use in messages. Raises
+    `FileError`, possibly during iteration, if the file cannot be read or is too large.
     """
 
     def __init__(
@@ -310,15 +315,15 @@ class ParquetRows:
             raise self._error(error, count) from error
 
     def _error(self, error: BaseException, count: int) -> FileError:
-        """Return the error for data that is unreadable after `count` rows."""
+        """Return the exception for data that cannot be read after `count` rows."""
         what = f"the Parquet data cannot be read: {_one_line(error)}"
         return FileError(self._path, f"after row {count}" if count else "", what, "get a new copy of the file")
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
-    """Return the error for a missing library. `what` is what it is needed for.
+    """Return the exception for a missing library. `what` describes the files that require it.
 
-    `error` names the library, and `package` is the distribution to install.
+    `error` contains the name of the library. `package` is the distribution to install.
     """
     name = (error.name or "a library").partition(".")[0]
     cure = f"install it with: {install_command(package)}"
@@ -326,5 +331,5 @@ def missing_library(path: Path, what: str, error: ImportError, package: str) -> 
 
 
 def _one_line(error: BaseException) -> str:
-    """Return the message of `error` on one line of at most 200 characters."""
+    """Return the error message on a single line of at most 200 characters."""
     return " ".join(str(error).split())[:_LONGEST_REASON]

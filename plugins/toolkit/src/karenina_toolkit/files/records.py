@@ -15,20 +15,20 @@ from karenina_toolkit.files.tables import Record
 LINES: Final = (".jsonl", ".ndjson")
 TABLES: Final = (".csv", ".tsv", ".xlsx")
 SUFFIXES: Final = (*TABLES, ".parquet", *LINES, ".json")
-"""The file name suffixes of record files."""
+"""The file name extensions of record files."""
 _MOST_SHOWN: Final = 5
 _BLANK: Final = " \t\r\n\ufeff"
 
 
 class Records(Iterator[Record]):
-    """The records of an open file, which can be read once. The file is closed at the end.
+    """The records of an open file, which can only be read once. The file is closed at the end.
 
-    - `columns`: the column names of a table or a Parquet file; empty for JSON, whose rows have their own keys.
+    - `columns`: the column names of a table or a Parquet file. It is empty for JSON, where each row has its own keys.
     - `metadata`: the metadata of a Parquet file.
-    - `encoding_note`: the encoding, if it had to be recognized from the text; empty for UTF-8 or if the file or the
+    - `encoding_note`: the encoding, if it was guessed from the text. It is empty for UTF-8, or if the file or the
       caller states the encoding.
     - `other_sheets`: the workbook's other sheets that have cells, if the caller did not name a sheet.
-    - `warnings`: about hidden columns and formulas without a value in a sheet.
+    - `warnings`: warnings about hidden columns and formulas without a value in a sheet.
 
     Iterating raises `FileError` if a row cannot be read.
     """
@@ -61,7 +61,6 @@ class Records(Iterator[Record]):
             return self._next()
 
     def _next(self) -> Record:
-        """Return the next record. Raises `FileError` if it cannot be read."""
         record: Record = next(self._rows)
         return record
 
@@ -93,24 +92,25 @@ def read_records(
 ) -> Records:
     """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON.
 
-    `suffix` defaults to that of the file name. JSON lines, CSV and Parquet are read row by row, in constant memory; a
-    JSON document is read as a whole.
+    `suffix` defaults to the file name's extension. JSON lines, CSV and Parquet are read row by row, in constant memory.
+    A JSON document is read as a whole.
 
-    - CSV: the first row that is not empty names the columns. If `delimiter` is not set, it is the most frequent of
-      comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. Empty rows
-      are records whose cells are all None, except that those at the end of the file are dropped.
-    - Excel: the first sheet, or `sheet`. Cells have their own types: strings, numbers, booleans, dates and times.
-    - JSON lines: any value on each line; blank lines are skipped.
-    - JSON: the items of a list, or the `rows` of a document, such as `examples`, `*` (for rows by their ids) or
-      `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
+    - CSV: the first row that is not empty contains the column names. `delimiter` defaults to the most frequent of
+      comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. An empty row
+      becomes a record in which all cells are None. Empty rows at the end of the file are dropped.
+    - Excel: `sheet` is read, or the first sheet. Cells have their own types: strings, numbers, booleans, dates and
+      times.
+    - JSON lines: each line is any JSON value. Blank lines are skipped.
+    - JSON: the items of a list, or the items at the path `rows` in a document, such as `examples`, `*` (for rows keyed
+      by id) or `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
 
-    In tables, a column without a name is called `Unnamed: 0` or similar, by its position. Use `only` to limit the
+    In tables, columns without a name are named after their position, such as `Unnamed: 0`. Use `only` to limit the
     columns of the rows.
 
-    Text is decoded as UTF-8 or with `encoding`, unless there is a byte-order mark. With `encoding="auto"`, UTF-16
-    without a mark and cp1252 are recognized, and named in `encoding_note`. Set `surrogates` to allow lone surrogates in
-    JSON, which cannot be written back to a file. With `keep_problems`, unreadable JSON lines and rows with too many
-    cells do not raise an error but become records with a `problem`.
+    Text is decoded as UTF-8 or with `encoding`, unless there is a byte-order mark. With `encoding="auto"`, cp1252 and
+    UTF-16 without a byte-order mark are recognized and reported in `encoding_note`. Set `surrogates` to allow unpaired
+    surrogates in JSON, which cannot be written back to a file. With `keep_problems`, unreadable JSON lines and rows
+    with too many cells do not raise an exception. They become records with a `problem`.
 
     The limits are:
 
@@ -121,13 +121,13 @@ def read_records(
     - Excel: 250,000 XML elements in one row, and as many outside of rows
 
     `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and
-    CSV rows. For files written by the user, `any_size` lifts them, except for JSON documents, pipes and the lines of
+    CSV rows. `any_size` disables them for files written by the user, except for JSON documents, pipes and the lines of
     text files. `package` is the distribution whose `excel` and `parquet` extras install the libraries, for use in
     messages.
 
-    Raises `FileError`, with the place in the file and how to fix it, if the file cannot be read, the encoding is
-    unknown, the delimiter is not one character, there are no rows at the path, two columns have the same name, or a row
-    has more cells than there are columns.
+    Raises `FileError`, which states the location and a fix, if the file cannot be read, the encoding is unknown, the
+    delimiter is not a single character, there are no rows at the path, two columns have the same name, or a row has
+    more cells than there are columns.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -155,7 +155,7 @@ def read_records(
 
 
 def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
-    """Yield a warning about formulas without a stored value, and one about hidden columns."""
+    """Yield warnings about formulas without a stored value and about hidden columns."""
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
         more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
@@ -184,9 +184,9 @@ def _read_csv(
     *,
     keep_problems: bool,
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a CSV file, then its records.
+    """Yield the columns, metadata and encoding note of a CSV file as one item, then its records.
 
-    For the parameters, see `read_records`.
+    The parameters are explained in `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -195,7 +195,7 @@ def _read_csv(
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
-    """Resolve the encoding `auto`. Returns the encoding, or None for UTF-8, and a note about it."""
+    """Resolve the encoding `auto`. Return the encoding (None for UTF-8) and a note about it."""
     if encoding != texts.AUTO:
         return encoding, ""
     recognized, note = texts.recognize_encoding(file, path)
@@ -212,10 +212,10 @@ def _read_table(
     *,
     keep_problems: bool,
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a table, then its records.
+    """Yield the columns, metadata and encoding note of a table as one item, then its records.
 
-    `cells` are the rows, including the header. Messages call a row `unit`. For the other parameters, see
-    `read_records`.
+    `cells` contains all rows, including the header. `unit` is the word for a row in messages. The other parameters are
+    explained in `read_records`.
     """
 
     def where(number: int) -> str:
@@ -228,9 +228,9 @@ def _read_table(
 
 
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a Parquet file, then its records.
+    """Yield the columns, metadata and encoding note of a Parquet file as one item, then its records.
 
-    All columns are listed, even with `only`. For the parameters, see `read_records`.
+    All columns are listed, even with `only`. The parameters are explained in `read_records`.
     """
     with bounded_files.open_file(path, any_size=any_size) as file:
         parquet = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
@@ -245,7 +245,7 @@ def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, pack
 def _limit_rows(
     path: Path, rows: Iterator[tuple[int, Mapping[str, Any]]], width: int
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows of a Parquet file. Raises `FileError` if they have too many cells."""
+    """Yield the rows of a Parquet file. Raises `FileError` if they have too many cells in total."""
     cells = [None] * width
     counted = tables.limit_cells(path, ((number, [values, *cells]) for number, values in rows), "row {}".format)
     return ((number, cells[0]) for number, cells in counted)
@@ -254,9 +254,9 @@ def _limit_rows(
 def _read_lines(
     path: Path, encoding: str | None, surrogates: bool, keep_problems: bool, any_size: bool
 ) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata and the encoding note of a JSON lines file, then its records.
+    """Yield empty columns and metadata with the encoding note of a JSON lines file as one item, then its records.
 
-    For the parameters, see `read_records`.
+    The parameters are explained in `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -288,7 +288,7 @@ def _read_lines(
 
 
 def _decode_line(line: str | bytes, path: Path, where: str) -> str:
-    """Decode and strip a line, which may be blank. Raises `FileError` if it is not UTF-8."""
+    """Decode and strip a line, which may be blank. Raises `FileError` if the line is not UTF-8."""
     if isinstance(line, str):
         return line.strip(_BLANK)
     try:
@@ -298,7 +298,10 @@ def _decode_line(line: str | bytes, path: Path, where: str) -> str:
 
 
 def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata and the encoding note of a JSON document, then the records at `rows`."""
+    """Yield empty columns and metadata with the encoding note of a JSON document as one item, then its records.
+
+    `rows` is the path to the records.
+    """
     data = bounded_files.read_bytes(path)
     encoding, note = _recognize(io.BytesIO(data), path, encoding)
     document = json_values.parse_json(data, path, encoding=encoding, surrogates=surrogates)

@@ -15,7 +15,10 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER: Final = 1 << 18
 _SHOWN: Final = 40
-"""Maximum characters of a file's name to use in that of its temporary file. Names are limited to 255 bytes."""
+"""The maximum number of characters of a file's name to use in the name of its temporary file.
+
+File names are limited to 255 bytes.
+"""
 
 
 def replace_file(
@@ -27,28 +30,28 @@ def replace_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> None:
-    """Replace a file atomically: readers see the old contents or the new, never a part of them.
+    """Replace a file atomically, so that readers see either the old or the new contents, but never a part of them.
 
     `write` is called with a new file in the same folder, which is renamed to `path` when it is complete. If anything
     fails before that, the old file stays and the new one is removed. If the process is killed, a file
     `.NAME.RANDOM.new` may remain, but it is never read. If several processes write at the same time, the last one wins.
 
-    - `private`: only the owner can ever read or write the file. Otherwise a new file gets the permissions allowed by
-      the umask, and a replaced file keeps its own; set-user-ID and set-group-ID are dropped.
-    - `follow`: replace the target of a link at `path`. Otherwise links are refused, because following one would write
-      to a place that the name does not show, and replacing it would detach the name from its target.
-    - `sync`: wait until contents and name are on disk, so that they survive a power failure. Otherwise they only
-      survive the end of this process.
-    - `dir_fd`: an open folder that contains `path`, which must then be a bare name. Nothing swapped in above that
-      folder can lead out of it.
+    - `private`: only the owner can ever read or write the file. Otherwise, a new file gets the permissions allowed by
+      the umask, and a replaced file keeps its permissions, except for set-user-ID and set-group-ID.
+    - `follow`: if `path` is a link, replace its target. Otherwise, links are rejected: following a link would write to
+      a location that the name does not show, and replacing it would detach the name from its target.
+    - `sync`: wait until the contents and the name are on disk, so that they survive a power failure. Otherwise, they
+      only survive the end of this process.
+    - `dir_fd`: the descriptor of an open folder that contains the file. `path` must then be a bare name. Changes to
+      parent folders cannot redirect the write to another location.
 
     Other hard links to the file keep the old contents. `path` is checked when the new file is complete, so `write` may
     rename an earlier file.
 
     Raises `OSError` with `path` as its `filename` if no file can be created in the folder, if `path` is read-only, a
-    folder, a pipe, a device or a link, or if the disk is full. Errors from `write` are not changed, but an `OSError`
-    without a file name gets `path`. Raises `ValueError` if `dir_fd` is used with `follow` or with anything but a bare
-    name.
+    folder, a pipe, a device or a link, or if the disk is full. Errors raised by `write` are not changed, except that
+    `path` is added to an `OSError` without a file name. Raises `ValueError` if `dir_fd` is used with `follow` or with
+    anything but a bare name.
     """
     shown = os.fspath(path)
     if dir_fd is not None and (follow or Path(path).name != shown):
@@ -99,10 +102,10 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the permissions of the file to replace, or None if there is none.
+    """Return the permissions of the file to replace, or None if there is no such file.
 
-    Raises `OSError` unless it is a regular, writable file. `path` may be relative to `dir_fd`. `shown` is the path for
-    the error.
+    Raises `OSError` unless it is a regular, writable file. `path` may be relative to `dir_fd`. `shown` is the path to
+    show in the error.
     """
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
@@ -120,9 +123,9 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
 
 
 def _error(error: OSError, path: str, before: str = "") -> OSError:
-    """Return an error about `path`, with `before` at the start of its message.
+    """Return an exception about `path`, with `before` at the start of its message.
 
-    Errors without a number do not get the path.
+    The path is only added if the error has a number.
     """
     if error.errno is None:
         return OSError(f"{before}{error}")

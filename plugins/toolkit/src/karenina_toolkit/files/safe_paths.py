@@ -1,4 +1,4 @@
-"""Paths that stay in a folder, and opening files without following links.
+"""Paths that stay inside a folder, and opening files without following links.
 
 A path is resolved and checked, then opened component by component, so that nothing swapped in after the check can lead
 out of the folder. This requires a POSIX system.
@@ -17,28 +17,28 @@ from typing import IO, Final
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags for opening a folder."""
+"""The flags for opening a folder."""
 # O_NONBLOCK: opening a FIFO would otherwise wait for a writer before its type can be checked.
 FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags for opening a file for reading."""
+"""The flags for opening a file for reading."""
 
 
 class NotAFileError(OSError):
-    """Raised when something that was opened is not a regular file."""
+    """Raised if something that was opened is not a regular file."""
 
 
 def is_plain_name(text: str) -> bool:
-    """Return whether `text` is a single word, and so cannot be a path.
+    """Return whether `text` is a single word, which cannot be a path.
 
-    It must start with a letter or digit, followed by letters, digits and `._-`.
+    It must consist of letters, digits and `._-`, and start with a letter or digit.
     """
     return _PLAIN_NAME.fullmatch(text) is not None
 
 
 def stays_below(folder: Path, name: str) -> bool:
-    """Return whether `name`, relative to `folder`, stays in the folder when links are resolved.
+    """Return whether `name`, relative to `folder`, is still inside the folder after resolving links.
 
-    The path need not exist. Returns False if the name is invalid or links form a loop.
+    The path need not exist. Returns False if the name is invalid or its links form a loop.
     """
     try:
         return resolve_links(folder / name).is_relative_to(resolve_links(folder))
@@ -47,9 +47,9 @@ def stays_below(folder: Path, name: str) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """Resolve all links in `path`, which need not exist. Raises `OSError` for a loop of links.
+    """Resolve all links in `path`, which need not exist. Raises `OSError` if the links form a loop.
 
-    Unlike `Path.resolve`, this does the same in all versions of Python.
+    Unlike `Path.resolve`, this behaves the same in all Python versions.
     """
     try:
         return Path(os.path.realpath(path, strict=True))
@@ -60,7 +60,7 @@ def resolve_links(path: Path) -> Path:
 
 
 def describe_repeated(files: Iterable[Path]) -> str | None:
-    """Return a message if two `files` are the same file, even under different names."""
+    """Return a message if two of the `files` are the same file, possibly under different names, or None."""
     seen: dict[Path, Path] = {}
     for file in files:
         try:
@@ -77,10 +77,10 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
 
 @contextmanager
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
-    """Open `folder`, which must be `root` or below it, and yield its descriptor.
+    """Open `folder`, which must be `root` or a folder below it, and yield its descriptor.
 
-    With `make`, missing folders are created. `root` must be resolved. Raises `OSError` if the folder cannot be opened
-    or any part of the path is a link, even in `root`.
+    With `make`, missing folders are created. `root` must be resolved. Raises `OSError` if the folder cannot be opened,
+    or if any part of the path is a link, including the parts of `root`.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path is outside {root}")
@@ -115,19 +115,19 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root` to read bytes.
+    """Open a regular file below `root` for reading bytes.
 
-    Raises `OSError` if it cannot be opened or there is a link in its path, and `NotAFileError` for folders, FIFOs and
-    devices.
+    Raises `OSError` if the file cannot be opened or its path contains a link, and `NotAFileError` for folders, FIFOs
+    and devices.
     """
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file in a folder, given by its descriptor, to read bytes.
+    """Open a regular file for reading bytes. `folder` is the descriptor of the folder that contains it.
 
-    Raises `OSError` if it cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
+    Raises `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from karenina_core.plan import Plan
 
 MOST_READ: Final = 10_000_000_000
-"""Maximum bytes to hash in a folder. Beyond it, only sizes and modification times are used."""
+"""The maximum number of bytes to hash in a folder. After that, only sizes and modification times are used."""
 
 
 def source_folders(plan: Plan, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
-    """Return the folders outside the benchmark on which the result of `question` depends.
+    """Return the folders outside the benchmark that affect the result of `question`.
 
-    Raises `RunError` if a stage fails to return its folders, because stored results could not be checked without them.
+    Raises `RunError` if a stage fails to return its folders, because stored results cannot be checked without them.
     """
     folders: list[SourceFolder] = []
     for planned in plan.stages:
@@ -38,16 +38,16 @@ def source_folders(plan: Plan, config: VerificationConfig, question: Question) -
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:
-    """Return the digests of `sources` in order, separated by spaces."""
+    """Return the digests of all `sources` in order, separated by spaces."""
     return " ".join(digest_folder(source) for source in sources)
 
 
 def digest_folder(source: SourceFolder) -> str:
     """Return a digest of the names and contents of the files in a folder, except those that `source` ignores.
 
-    It does not depend on where the folder is. Only the names of unreadable files count, and after `MOST_READ` bytes
-    only names, sizes and modification times. Links out of `source.within` (default: the folder) are not followed, and a
-    folder with several links to it is read once.
+    The digest does not depend on the folder's location. Of unreadable files, only the names are used. After `MOST_READ`
+    bytes, only names, sizes and modification times are used. Links that lead out of `source.within` (by default, the
+    folder) are not followed. A folder to which several links lead is only read once.
     """
     digest = hashlib.sha256()
     bounds = (source.within or source.path).resolve()
@@ -78,7 +78,7 @@ def digest_folder(source: SourceFolder) -> str:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder. Empty if it cannot be read."""
+    """Return the entries of a folder. If the folder cannot be read, the list is empty."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -95,10 +95,10 @@ def _target(link: Path) -> Path:
 
 
 def _content(path: Path, room: int) -> tuple[bytes, int]:
-    """Digest a file, and return how many bytes of the folder may still be read.
+    """Return a file's digest, and the number of bytes that may still be read in the folder.
 
-    If the file is larger than `room`, its size and modification time are used, and no bytes are left. The digest of an
-    unreadable file is empty.
+    If the file is larger than `room`, its size and modification time are used as the digest, and no bytes remain. For
+    an unreadable file, the digest is empty.
     """
     try:
         # O_NONBLOCK: it may have been replaced by a FIFO.

@@ -1,4 +1,4 @@
-"""The folder for the state of a user's runs, which no other user may write to."""
+"""The folder for the state of a user's runs. No other user may write to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from karenina_core.errors import ConfigError
 
 MOST_BYTES: Final = 100_000_000
-"""Maximum size of a file in the folder. Karenina writes no larger ones."""
+"""The maximum size of a file in the folder, in bytes. Karenina does not write larger files."""
 
 
 class UserStateError(ConfigError):
@@ -21,11 +21,11 @@ class UserStateError(ConfigError):
 
 
 def state_folder() -> Path:
-    """Return the user's state folder, which may not exist.
+    """Return the user's state folder, which need not exist.
 
-    This is `KARENINA_STATE_HOME`, or `karenina` in `XDG_STATE_HOME`, or `~/.local/state/karenina`, whichever is set.
-    Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no home folder. A relative
-    `XDG_STATE_HOME` is ignored, as its specification requires.
+    This is `KARENINA_STATE_HOME` if set, otherwise `karenina` in `XDG_STATE_HOME` if set, otherwise
+    `~/.local/state/karenina`. Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no
+    home folder. A relative `XDG_STATE_HOME` is ignored, as its specification requires.
     """
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:
@@ -42,9 +42,10 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Create a folder that only the user can access, or restrict an existing one.
+    """Create a folder that only the user can access. If it exists, restrict its permissions.
 
-    Raises `UserStateError` if others can put files into an existing folder, and `OSError` if it cannot be created.
+    Raises `UserStateError` if others can put files into an existing folder, and `OSError` if the folder cannot be
+    created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_own_folder(folder)
@@ -52,9 +53,9 @@ def make_own_folder(folder: Path) -> None:
 
 
 def check_own_folder(folder: Path) -> None:
-    """Raise `UserStateError` if others can put files into the folder, or if it is not the user's own folder.
+    """Raise `UserStateError` if others can put files into the folder, or if another user owns it.
 
-    Links and files are not accepted. Raises `FileNotFoundError` if the folder does not exist.
+    Links and files are also rejected. Raises `FileNotFoundError` if the folder does not exist.
     """
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
@@ -70,9 +71,9 @@ def check_own_folder(folder: Path) -> None:
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return why an open file must not be used: others may have changed it, or it is too large.
+    """Return the reason why a file must not be used, or None.
 
-    `found` is the status of the file. Returns None if it is fine.
+    A file must not be used if others may have changed it or if it is too large. `found` is the file's status.
     """
     if not stat.S_ISREG(found.st_mode):
         return "the path is not a regular file"

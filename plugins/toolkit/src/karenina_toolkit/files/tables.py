@@ -1,4 +1,4 @@
-"""Records and tables. A table has its column names in the first row."""
+"""Records and tables. The first row of a table contains the column names."""
 
 from __future__ import annotations
 
@@ -19,30 +19,34 @@ Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 UNNAMED: Final = "Unnamed: "
-"""The prefix for nameless columns. pandas uses it too, and writes its index without a name."""
+"""The name prefix for columns without a name. pandas uses it too, and writes its index without a name."""
 _MOST_UNNAMED: Final = 20
-"""Maximum nameless columns after the last named one. Spreadsheets may have thousands of empty ones."""
+"""The maximum number of unnamed columns after the last named one. Spreadsheets may have thousands of empty ones."""
 _LONGEST_ROW: Final = 16_000_000
-"""Maximum characters in a CSV row. Python's reader needs about 10 bytes for each."""
+"""The maximum number of characters in a CSV row. Python's reader needs about 10 bytes for each."""
 CELLS_PER_ROW: Final = 5
-"""The number of cells that each row counts as, besides its own."""
+"""The number of cells that each row counts as, in addition to its own cells."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
-"""The limit on bytes divided by this is the limit on cells: five million by default."""
+"""The number of bytes per cell. The limit on cells is the size limit divided by this number.
+
+By default, this is five million cells.
+"""
 
 
 @dataclass(slots=True)
 class Record:
-    """A row of a file, with its place in the file for use in messages.
+    """A row of a file, with its location for use in messages.
 
-    `where` is the place in the `file`: `line 3` in text (where the row ends), `row 3` in a sheet or Parquet file, or
-    `data.0.qas.1` in a JSON document. `number` is the line or row as a number. In JSON documents, rows count from 1.
+    `where` is the location in the `file`: `line 3` in text (the line in which the row ends), `row 3` in a sheet or
+    Parquet file, or `data.0.qas.1` in a JSON document. `number` is the number of the line or row. In JSON documents,
+    rows are counted from 1.
 
     `value` is any JSON value, or a mapping from columns to cells, with None for empty cells. Values from Excel and
-    Parquet have their own types, such as dates. `around` contains the objects around the row in a JSON document,
-    innermost last, each with its path without `*`. `key` is the row's key if rows are the values of an object.
-    `is_short` is true if a row of text had too few cells. If the row could not be read, `problem` says why, and there
-    is no value.
+    Parquet have their own types, such as dates. `around` contains the objects that enclose the row in a JSON document,
+    innermost last, each with its path without `*`. `key` is the row's key if the rows are the values of an object.
+    `is_short` is true if a row of text has too few cells. If the row could not be read, `problem` is the reason, and
+    there is no value.
     """
 
     file: Path
@@ -56,7 +60,7 @@ class Record:
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The row as a mapping. Raises `FileError` if it is not a mapping or could not be read."""
+        """The row as a mapping. Raises `FileError` if the row is not a mapping or could not be read."""
         if self.problem is not None:
             raise self.problem
         if isinstance(self.value, Mapping):
@@ -66,7 +70,7 @@ class Record:
 
     @property
     def outer(self) -> Mapping[str, Any]:
-        """The scalars of the objects around the row, by path without `*`, such as `data.title`."""
+        """The scalars of the objects that enclose the row, keyed by path without `*`, such as `data.title`."""
         return {
             f"{path}.{name}" if path else name: value
             for path, enclosing in self.around
@@ -75,10 +79,10 @@ class Record:
         }
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a column, or a scalar of an object around the row, innermost first.
+        """Return the value of a column, or a scalar of an object that encloses the row (innermost first).
 
-        Case is ignored unless there is an exact match. `name` may be a path in the objects around the row
-        (`data.title`). An empty cell is None, even if there is a `default`. Raises the same errors as `values`.
+        Case is ignored unless there is an exact match. `name` may be a path in the enclosing objects (`data.title`).
+        For an empty cell, the result is None even if there is a `default`. Raises the same exceptions as `values`.
         """
         values = self.values
         column = find_column(values, name)
@@ -94,12 +98,12 @@ class Record:
         return default
 
     def __str__(self) -> str:
-        """Return the file and the record's place in it."""
+        """Return the file and the record's location in it."""
         return f"{self.file}, {self.where}" if self.where else str(self.file)
 
 
 def find_column(columns: Iterable[str], name: str) -> str | None:
-    """Return the column with this name. If there is none, ignore case."""
+    """Return the column with the given name, or None. Case is ignored unless there is an exact match."""
     folded, near = name.casefold(), None
     for column in columns:
         if column == name:
@@ -110,11 +114,12 @@ def find_column(columns: Iterable[str], name: str) -> str | None:
 
 
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
-    """Yield the rows of a CSV file, with the number of the line where each ends. Empty cells are None.
+    """Yield the rows of a CSV file, each with the number of the line in which it ends. Empty cells are None.
 
-    The default for `delimiter` is the most frequent of comma, semicolon and tab in the first line that is not blank.
-    `any_size` lifts the limit on the file and raises that on a row. This raises the field limit of `csv` for the whole
-    process. Raises `FileError` if the delimiter or the CSV is invalid or a row is too long.
+    `delimiter` defaults to the most frequent of comma, semicolon and tab in the first line that is not blank.
+    `any_size` disables the limit on the file's size and raises the limit on the length of a row. This function raises
+    the field limit of `csv` for the whole process. Raises `FileError` if the delimiter or the CSV is invalid, or if a
+    row is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         what = (
@@ -136,7 +141,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     length = 0
 
     def limit_row() -> Iterator[str]:
-        """Yield the lines. Raises `FileError` if a row of one or more lines is too long."""
+        """Yield the lines. Raises `FileError` if a row, which may span several lines, is too long."""
         nonlocal length
         for line in chain(start, lines):
             length += len(line)
@@ -159,9 +164,9 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
-    """Yield the rows. Raises `FileError` if they have more cells than `cell_limit()`.
+    """Yield the rows. Raises `FileError` if they have more cells in total than `cell_limit()`.
 
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`. `where` turns the number of a row into its place,
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`. `where` converts a row's number to its location,
     for use in messages.
     """
     limit, count = cell_limit(), 0
@@ -175,7 +180,7 @@ def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int
 class CellLimit:
     """Counts the cells in a JSON file, with the same limit as for tables.
 
-    Each row counts as `CELLS_PER_ROW` cells besides its own.
+    Each row counts as `CELLS_PER_ROW` cells in addition to its own cells.
     """
 
     def __init__(self, path: Path) -> None:
@@ -183,7 +188,7 @@ class CellLimit:
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Add `rows` rows whose cells are the items of `value`. A scalar is one cell.
+        """Add the cells of a number of `rows`, whose cells are the items of `value`. A scalar is one cell.
 
         Raises `FileError` if there are too many cells in total.
         """
@@ -198,7 +203,7 @@ def cell_limit() -> int:
 
 
 def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
-    """Return the error for a table with more than `limit` cells."""
+    """Return the exception for a table with more than `limit` cells."""
     cure = f"delete empty rows and columns, or {bounded_files.size_limit_cure(bounded_files.max_file_bytes())}"
     return FileError(path, where, f"the table has more than {limit:,} cells", cure)
 
@@ -206,7 +211,8 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
     """Read the column names from the first row that is not empty.
 
-    Nameless columns get a name. Raises `FileError` if all rows are empty or two columns have the same name.
+    Columns without a name get a generated name. Raises `FileError` if all rows are empty or two columns have the same
+    name.
     """
     number = 0
     for number, cells in rows:
@@ -217,14 +223,14 @@ def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[s
 
 
 def is_unnamed(column: str) -> bool:
-    """Return whether a column's name was generated (`Unnamed: 0`)."""
+    """Return whether a column's name was generated (such as `Unnamed: 0`)."""
     return column.startswith(UNNAMED) and column.removeprefix(UNNAMED).isdecimal()
 
 
 def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
-    """Return the column names, with generated names for nameless columns.
+    """Return the column names, with generated names for columns that have none.
 
-    If there are more than 20 nameless columns after the last named one, they are dropped from `cells`. Raises
+    If there are more than 20 unnamed columns after the last named one, the rest are removed from `cells`. Raises
     `FileError` if two columns have the same name.
     """
     named = max(place for place, cell in enumerate(cells, 1) if cell is not None)
@@ -250,9 +256,9 @@ def iter_records(
 ) -> Iterator[Record]:
     """Yield the rows below the header as records. Set `only` to limit their columns.
 
-    Short rows are filled with None. Empty rows become records without values, or are dropped at the end of the file.
-    Raises `FileError` if a row has a value beyond the last column; with `keep_problems`, it becomes a record with a
-    `problem`.
+    Short rows are filled with None. Empty rows become records without values, but are dropped at the end of the file.
+    Raises `FileError` if a row has a value beyond the last column. With `keep_problems`, such a row becomes a record
+    with a `problem` instead.
     """
     columns = tuple(columns)
     width = len(columns)

@@ -1,4 +1,4 @@
-"""Text files, their encoding and their lines."""
+"""Text files, their encodings and their lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 AUTO: Final = "auto"
-"""The encoding name that asks for recognition from the contents (`recognize_encoding`)."""
+"""The encoding name that requests recognition from the contents (see `recognize_encoding`)."""
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
@@ -34,21 +34,21 @@ _OUTSIDE: Final = (
     "\u20ac\u2122\u2026\u2022\u2030\u2039\u203a\u201a\u201c\u201d\u201e\u00a0-\u00a3\u00a7\u00a9-\u00ab\u00ae\u00b0-\u00b3"
     "\u00b5\u00ba-\u00bf\u00f7"
 )
-"""Signs that never occur between two letters."""
+"""Characters that never occur between two letters."""
 _INSIDE: Final = "\u2018\u2019\u2013\u2014\u00b7\u00d7"
 _UNLIKELY: Final = re.compile(
     rf"[^\x00-\x7f{_UPPER}{_LOWER}{_OUTSIDE}{_INSIDE}]|[a-z{_LOWER}][{_UPPER}]"
     rf"|(?<=[^\W\d_])[{_OUTSIDE}](?=[^\W\d_])|\u00a3(?=[^\W\d_])|[{_UPPER}{_LOWER}]{{3}}"
 )
-"""Sequences that are rare in text written in cp1252 but frequent if other encodings are misread as cp1252."""
+"""Character sequences that are rare in cp1252 text but frequent if other encodings are misread as cp1252."""
 _MOST_ACCENTS: Final = 0.25
-"""Maximum share of non-English letters in a cp1252 file."""
+"""The maximum share of non-English letters in a cp1252 file."""
 _FEW_ACCENTS: Final = 3
 _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file or pipe to read bytes, within the size limit.
+    """Open a file or pipe for reading bytes, within the size limit.
 
     Raises `FileError` if it cannot be opened or is too large. With `any_size`, only pipes are limited.
     """
@@ -60,10 +60,10 @@ def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tuple[str, int]:
-    """Find the encoding of a file from its first bytes. Also returns the length of the byte-order mark.
+    """Determine a file's encoding from its first bytes. Return it with the length of the byte-order mark.
 
     A byte-order mark takes precedence over `encoding`, and the default is UTF-8. Raises `FileError` if `encoding` is
-    unknown, or if it is not given and the bytes look like UTF-16 or UTF-32.
+    unknown. If `encoding` is None, bytes that look like UTF-16 or UTF-32 raise `FileError`, too.
     """
     for mark, name in _MARKS:
         if start.startswith(mark):
@@ -85,11 +85,11 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 
 
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
-    """Recognize the encoding of an open, seekable file. Also returns a note if it had to be guessed.
+    """Recognize the encoding of an open, seekable file. Return it with a note, which is empty unless it was guessed.
 
-    The file is reset to its start. A byte-order mark decides first, then zero bytes (UTF-16 and UTF-32), then whether
-    the whole file is valid UTF-8. Anything else is cp1252 if it reads like a language written in it. Otherwise raises
-    `FileError`, because a wrong encoding would silently change the text.
+    The file position is reset. A byte-order mark takes precedence, then zero bytes (UTF-16 and UTF-32), then whether
+    the whole file is valid UTF-8. Anything else is cp1252 if it reads like a language written in it. If it does not,
+    `FileError` is raised, because a wrong encoding would silently change the text.
     """
     start = _read(file, path, _SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
@@ -117,7 +117,7 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
 
 
 def _find_wide(start: bytes) -> str | None:
-    """Return the UTF-16 or UTF-32 encoding that the positions of zero bytes suggest, if any."""
+    """Return the UTF-16 or UTF-32 encoding suggested by the positions of zero bytes, or None."""
     for name, width, place in (("utf-32-le", 4, 0), ("utf-32-be", 4, 3), ("utf-16-le", 2, 0), ("utf-16-be", 2, 1)):
         shares = [start[number::width].count(0) / max(len(start[number::width]), 1) for number in range(width)]
         if shares.pop(place) < 0.1 and min(shares) > (0.9 if width == 4 else 0.5):
@@ -126,7 +126,7 @@ def _find_wide(start: bytes) -> str | None:
 
 
 def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
-    """Return the position of the first byte that is not valid UTF-8, if any."""
+    """Return the position of the first byte that is not valid UTF-8, or None."""
     decoder = codecs.getincrementaldecoder(UTF8)()
     file.seek(0)
     seen = 0
@@ -162,9 +162,9 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 
 
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
-    """Decode bytes, dropping any byte-order mark. Raises `FileError` if this fails.
+    """Decode bytes, removing any byte-order mark. Raises `FileError` if they cannot be decoded.
 
-    For `encoding`, see `find_encoding`. `where` is the place of the bytes, if they are only part of the file.
+    `encoding` is explained in `find_encoding`. `where` is the location of the bytes if they are only part of the file.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -184,9 +184,9 @@ def iter_lines(
 ) -> Iterator[str]:
     """Yield the lines of an open file with their line endings, decoding it piece by piece.
 
-    For `encoding`, see `find_encoding`, and for `newline`, `io.StringIO`: with `""`, lines also end at a carriage
-    return. Raises `FileError` if a line has more than `longest` characters, if bytes cannot be decoded, or if the file
-    is too large (unless `any_size` is set).
+    `encoding` is explained in `find_encoding`. `newline` has the same meaning as in `io.StringIO`: with `""`, lines
+    also end at a carriage return. Raises `FileError` if a line has more than `longest` characters, if bytes cannot be
+    decoded, or if the file is too large. With `any_size`, the file may have any size.
     """
     most = bounded_files.max_file_bytes()
     longest = longest if any_size else min(longest, most)
@@ -214,8 +214,9 @@ def iter_lines(
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
     """Yield the text of a file in pieces, without its byte-order mark.
 
-    For `encoding`, see `find_encoding`. If `newline` is empty, a carriage return and its line feed are never separated.
-    Raises `FileError` if bytes cannot be decoded or the file exceeds `most` bytes, if given.
+    `encoding` is explained in `find_encoding`. If `newline` is empty, a carriage return is never separated from its
+    line feed. Raises `FileError` if bytes cannot be decoded, or if the file has more than `most` bytes. None means no
+    limit.
     """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)
@@ -243,7 +244,7 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
 
 
 def _read(file: IO[bytes], path: Path, count: int) -> bytes:
-    """Read up to `count` bytes. Raises `FileError` if this fails."""
+    """Read up to `count` bytes. Raises `FileError` if reading fails."""
     try:
         return file.read(count) or b""  # some system files return None if they have no data
     except OSError as error:
@@ -253,9 +254,9 @@ def _read(file: IO[bytes], path: Path, count: int) -> bytes:
 def encoding_error(
     path: Path, error: UnicodeError, name: str, asked: str | None, where: str = "", before: int = 0
 ) -> FileError:
-    """Return the error for bytes that cannot be decoded with the encoding `name`.
+    """Return the exception for bytes that cannot be decoded with the encoding `name`.
 
-    `asked` is the encoding that the caller requested, if any. `before` is how many bytes come before these.
+    `asked` is the encoding that the caller requested, or None. `before` is the number of bytes before the decoded ones.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save the file as UTF-8"

@@ -1,1 +1,1 @@
-"""HTTP for adapters: URLs, bounded replies, errors and secrets."""
+"""HTTP for adapters: URLs, size-limited replies, errors and secrets."""

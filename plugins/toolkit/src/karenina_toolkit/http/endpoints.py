@@ -1,4 +1,4 @@
-"""Models served over HTTP: their settings, URLs and API keys, and where secrets may be sent."""
+"""Models served over HTTP: their settings, URLs and API keys, and the servers that may receive secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
 class ServerExtra(StrictSettings):
-    """Settings for models served over HTTP, as a base class of an adapter's `extra`.
+    """Settings for models served over HTTP. Base class for an adapter's `extra`.
 
     The values of `headers` are secrets, so errors do not show them.
     """
@@ -41,14 +41,14 @@ class ServerExtra(StrictSettings):
     @field_validator("headers")
     @classmethod
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Raise `ValueError` for characters that are not allowed in headers."""
+        """Raise `ValueError` if a header contains forbidden characters."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
                 raise ValueError(f"the header {name!r} contains a line break or another forbidden character")
         return headers
 
     def has_header(self, *names: str) -> bool:
-        """Return whether one of the headers `names` is set. Names must be in lower case."""
+        """Return whether any of the headers `names` is set. The names must be in lower case."""
         return any(header.lower() in names for header in self.headers)
 
 
@@ -66,9 +66,9 @@ class ToolLoopExtra(ServerExtra):
 
 
 def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
-    """Check the fields that a model adds to each request.
+    """Check the fields that a model's configuration adds to each request, and return them.
 
-    Raises `ValueError` if the adapter itself sets one of them (`own_fields`).
+    Raises `ValueError` if the adapter sets one of them itself (`own_fields`).
     """
     for name in own_fields:
         if name in body:
@@ -81,8 +81,8 @@ def check_base_url(
 ) -> SplitResult:
     """Check a model's base URL, and return its parts.
 
-    `base_url` must not end in a slash. `like` is an example of a valid URL, and `query` is what to do if the URL has a
-    query. Raises `AdapterConfigError`, without showing secrets, if it is not the URL of an HTTP server.
+    `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has
+    a query string. Raises `AdapterConfigError` if it is not the URL of an HTTP server. The message shows no secrets.
     """
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
@@ -114,9 +114,9 @@ def check_base_url(
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     """Return whether secrets from the user's environment may be sent to the server.
 
-    This is allowed for localhost and the servers in `own`: the base URL set in the environment and the provider's own.
-    Otherwise, somebody else's benchmark could send them anywhere. It is also allowed without a base URL, because SDKs
-    then use the provider's.
+    Without this check, someone else's benchmark could send them anywhere. They may be sent to localhost and the servers
+    in `own` (the base URL set in the environment and the provider's default). They may also be sent if there is no base
+    URL, because SDKs then use the provider's default.
     """
     if base_url is None:
         return True
@@ -125,10 +125,10 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
 
 
 def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
-    """Find the API key: the model's own, or the first environment variable in `variables` that is set.
+    """Return the model's own API key, or the first of the environment variables `variables` that is set.
 
     Returns None if there is no key, if the model's own key is empty, or if a key from the environment must not be sent
-    to the server. For `own`, see `may_receive_secrets`.
+    to the server. `own` is explained in `may_receive_secrets`.
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None
@@ -138,9 +138,9 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Suggest what to do if the server refuses the key.
+    """Suggest a fix for the case that the server rejects the API key.
 
-    `key` comes from `find_api_key` with these `variables`. If it is None, `otherwise` is the advice.
+    `key` is the result of `find_api_key` for the same `variables`. If it is None, `otherwise` is returned.
     """
     if key is None:
         return otherwise
@@ -150,10 +150,10 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if the key is missing or cannot be sent in a header.
+    """Raise `AdapterConfigError` if the API key is missing or cannot be sent in a header.
 
-    `key` comes from `find_api_key` with these `variables`. `needed` is the message for a missing key, or None if the
-    server may not need one.
+    `key` is the result of `find_api_key` for the same `variables`. `needed` is the message for a missing key, or None
+    if the server may not require one.
     """
     if key is None:
         if needed is not None:
@@ -167,7 +167,7 @@ def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str],
 
 
 def _variable_of(key: str, variables: Iterable[str]) -> str:
-    """Return the environment variable that contains the key, or the words "the environment"."""
+    """Return the name of the environment variable that contains the key, or "the environment"."""
     return next((name for name in variables if os.environ.get(name) == key), "the environment")
 
 
@@ -181,5 +181,5 @@ def _server(base_url: str) -> tuple[str, str, int | None] | None:
 
 
 def _can_be_sent(text: str) -> bool:
-    """Return whether `text` is printable ASCII, as headers have to be."""
+    """Return whether `text` is printable ASCII, as required for headers."""
     return text.isascii() and text.isprintable()

@@ -1,4 +1,4 @@
-"""Advice for failed HTTP calls ("cures"), based on the server's message or the base URL."""
+"""Suggested fixes for failed HTTP calls ("cures"), based on the server's message or the base URL."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _LOOKED_AT: Final = 5000
 
 
 def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a call failed because the account has no credit. A retry would be no use.
+    """Return whether a call failed because the account has no credit. If so, a retry cannot succeed.
 
     This depends on the error codes, or on certain words at the start of the message.
     """
@@ -73,7 +73,7 @@ def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether the provider's content filter refused a call, judging by known codes and phrases.
+    """Return whether the provider's content filter refused a call, based on known codes and phrases.
 
     Messages that merely mention filters, policies or flags do not count.
     """
@@ -81,9 +81,9 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return what to do, according to the server's message or error `codes`, if that is clear.
+    """Return a suggested fix based on the server's message or the error `codes`, or None if the cause is unclear.
 
-    This takes precedence over the advice for the status.
+    It takes precedence over the suggestion for the status.
     """
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
@@ -92,15 +92,15 @@ def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str 
 
 
 def cure_for_tls_error(message: str) -> str | None:
-    """Return what to do if a TLS handshake failed because the server does not use TLS."""
+    """Return a suggested fix if a TLS handshake failed because the server does not use TLS, or None."""
     upper = message.upper().replace(" ", "_")
     return WRITE_HTTP if any(word.upper() in upper for word in _TLS_TO_PLAIN) else None
 
 
 def cure_for_path(base_url: str, usual: str = "/v1") -> str:
-    """Return what to do if the server does not know the path of the base URL. `usual` is the most common path.
+    """Return a suggested fix if the server does not know the base URL's path. `usual` is the most common path.
 
-    The path itself may be a secret and is not shown.
+    The path itself is not shown, because it may be secret.
     """
     url = urlsplit(base_url)
     if url.path.strip("/"):
@@ -109,7 +109,7 @@ def cure_for_path(base_url: str, usual: str = "/v1") -> str:
 
 
 def find_page_text(message: str) -> str | None:
-    """Return the text of a web page quoted in `message`, if any."""
+    """Return the text of a web page quoted in `message`, or None."""
     match = _QUOTED_PAGE.search(message[:_LOOKED_AT])
     if match is None:
         return None

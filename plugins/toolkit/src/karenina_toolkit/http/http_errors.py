@@ -1,4 +1,4 @@
-"""Errors of HTTP calls, as `PortError`s that show neither secrets nor the prompt."""
+"""HTTP errors as `PortError`s, which show neither secrets nor the prompt."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ CURES: Final[Mapping[int, str]] = {
     404: "check model_name and endpoint_base_url",
     503: "the server is overloaded or down; check the server, or try again later",
 }
-"""What to do about an error, by status. Adapters may have better advice."""
+"""Suggested fixes, keyed by status. Adapters may have better ones."""
 MESSAGES_API_CURES: Final[Mapping[int, str]] = {
     **CURES,
     401: "check the key in endpoint_api_key, or in ANTHROPIC_API_KEY if endpoint_api_key is not set",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
     413: "the request is too large; shorten the prompt",
 }
-"""What to do about an error from the Anthropic Messages API, by status."""
+"""Suggested fixes for errors from the Anthropic Messages API, keyed by status."""
 _MESSAGES_API_CATEGORIES: Final = {
     "rate_limit_error": ErrorCategory.RATE_LIMIT,
     "timeout_error": ErrorCategory.TIMEOUT,
@@ -60,7 +60,7 @@ _MESSAGES_API_CATEGORIES: Final = {
 
 
 class HTTPStatusError(PortError):
-    """Raised for a status of 300 or more. `server_text` may contain secrets, so do not show it."""
+    """Raised for a status of 300 or more. Do not show `server_text`, because it may contain secrets."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ def status_error(
     prompt: Sequence[Message],
     cures: Mapping[int, str] = CURES,
 ) -> HTTPStatusError:
-    """Return the error for a reply with `status`, including the server's message from `body`.
+    """Return the exception for a reply with `status`, including the server's message from `body`.
 
-    `where` is how the error refers to the model and its server. `headers` must ignore case. `secrets` and passages of
-    the `prompt` are masked. `cures` is advice by status, used unless the server's message suggests something better. If
-    the provider's filter refused the prompt, the category is `filtered`.
+    The message refers to the model and its server as `where`. `headers` must ignore case. `secrets` and passages of the
+    `prompt` are masked. `cures` contains suggested fixes keyed by status, which are used unless the server's message
+    suggests something better. If the provider's filter refused the prompt, the category is `filtered`.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -111,11 +111,12 @@ def status_error(
 def error_in_reply(
     where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the error for an `error` object in a reply with status 200.
+    """Return the exception for an `error` object in a reply with status 200.
 
-    Gateways use it to pass on the error of a provider. The category follows from its `code` if that is an HTTP status,
-    and is a server error otherwise. A refusal by the provider's filter is always `filtered`, and missing credit is
-    permanent. `usage` is the reply's usage. For the other parameters, see `status_error`.
+    Gateways use such objects to forward a provider's error. If the object's `code` is an HTTP status, it determines the
+    category. Otherwise, the category is a server error. A refusal by the provider's filter is always `filtered`, and
+    missing credit is always permanent. `usage` is the reply's usage. The other parameters are explained in
+    `status_error`.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -135,10 +136,10 @@ def error_in_reply(
 def messages_api_error(
     where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the error for an Anthropic Messages API error in a reply with status 200.
+    """Return the exception for an Anthropic Messages API error in a reply with status 200.
 
-    Gateways use it to pass on the error of a provider. `kind` is the API's error type, which decides the category;
-    unknown types are server errors. A refusal by the provider's filter is always `filtered`.
+    Gateways use such replies to forward a provider's error. `kind` is the API's error type, which determines the
+    category. Unknown types are server errors. A refusal by the provider's filter is always `filtered`.
     """
     category = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER)
     if is_filtered(message, {kind}):
@@ -149,7 +150,7 @@ def messages_api_error(
 
 
 def _usage_of_filtered(body: str) -> Usage | None:
-    """Return the usage of a filtered completion, or None for any other body."""
+    """Return the usage of a filtered completion, or None if `body` is anything else."""
     if len(body) > _LONGEST_ERROR or '"choices"' not in body:
         return None
     try:
@@ -163,9 +164,9 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return which filter refused the prompt, if a completion without choices says so.
+    """Return the name of the filter that refused the prompt, or None.
 
-    Azure uses `prompt_filter_results` for this, and Google `promptFeedback`.
+    It is given in completions without choices, as `prompt_filter_results` by Azure and as `promptFeedback` by Google.
     """
     if data.get("choices"):
         return None
@@ -182,9 +183,9 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a reply with status 200 that is not JSON, quoting how it begins.
+    """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning.
 
-    For a web page, see `web_page_error`. Anything else is a `BrokenReply`.
+    If the reply is a web page, see `web_page_error`. Anything else is a `BrokenReply`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
     page = read_page_text(body)
@@ -202,9 +203,10 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a web page in place of a reply. `page` is its text, and `path` is advice about the URL.
+    """Return the exception for a web page received in place of a reply.
 
-    It is permanent, because a retry would return the same page.
+    `page` is the page's text, and `path` is a suggested fix for the URL. The error is permanent, because a retry would
+    return the same page.
     """
     shown = redact_text(page, secrets, prompt)
     detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
@@ -212,10 +214,11 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the error for a server that could not be reached.
+    """Return the exception for a server that could not be reached.
 
-    `what` is what happened, and `shown` is the cause without secrets. The category is `connection`, unless `tls_error`
-    is the message of a TLS error, which would only happen again.
+    `what` describes what happened, and `shown` is the cause without secrets. `tls_error` is the message of a TLS error,
+    or None. The category is `connection`, except that TLS errors are permanent, because a retry would fail the same
+    way.
     """
     if tls_error is not None:
         cure = cure_for_tls_error(tls_error)
@@ -229,10 +232,10 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
 
 
 def find_system_error(error: BaseException) -> OSError | None:
-    """Find the `OSError` behind an SDK's error, or the one that caused it.
+    """Return the `OSError` that caused an SDK's exception, or None.
 
-    HTTP clients keep the system's error only as a context. Nothing after the first `OSError` counts, because that
-    belongs to the caller.
+    HTTP clients keep the system's error only as a context. The search ends at the first `OSError`, because anything
+    after it belongs to the caller.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
@@ -243,7 +246,7 @@ def find_system_error(error: BaseException) -> OSError | None:
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
     """Return up to 300 characters of a server's `text` on one line, with secrets and the prompt masked.
 
-    An ellipsis shows that something was left out.
+    An ellipsis marks text that was cut off.
     """
     text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
@@ -251,9 +254,9 @@ def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = (
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), if any.
+    """Return the seconds to wait according to `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None.
 
-    Times in the past are 0 seconds. `headers` must ignore case.
+    For times in the past, the result is 0. `headers` must ignore case.
     """
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
@@ -269,7 +272,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _until(date: str) -> float:
-    """Return the seconds until an HTTP date. Negative if it is in the past, and NaN if it is invalid."""
+    """Return the seconds until an HTTP date. The result is negative for past dates and NaN for invalid ones."""
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
     except (ValueError, OverflowError, TypeError):  # a year or a time zone that does not exist
@@ -279,8 +282,8 @@ def _until(date: str) -> float:
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
     """Return the server's message, and the error types and codes in the body.
 
-    Servers nest them differently. If the body is not JSON or has another structure, it is the message, up to
-    `_LONGEST_ERROR` characters.
+    Servers nest them in different ways. If the body is not JSON or has another structure, the message is the body, cut
+    to `_LONGEST_ERROR` characters.
     """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
@@ -308,7 +311,7 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _join_details(details: Sequence[Any]) -> str:
-    """Join the problems in a list, each with its place but without the quoted input."""
+    """Join the problems in a list, each with its location but without the quoted input."""
     problems = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
@@ -318,9 +321,9 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Mask short messages of the prompt in `text`, and passages of at least `_WINDOW` characters.
+    """Mask the prompt's short messages in `text`, and passages of at least `_WINDOW` characters from it.
 
-    This also finds passages encoded as JSON.
+    Passages that were encoded as JSON are masked too.
     """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
@@ -346,7 +349,7 @@ def category_of_status(status: int) -> ErrorCategory:
     """Return the category of an HTTP status of 400 or more.
 
     408 and 504 are timeouts, and 429 is a rate limit. 409, 425 and other 5xx statuses are server errors. All other 4xx
-    statuses are permanent.
+    statuses are permanent errors.
     """
     if status in (408, 504):
         return ErrorCategory.TIMEOUT

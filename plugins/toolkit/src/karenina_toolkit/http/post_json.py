@@ -1,7 +1,7 @@
 """JSON requests over HTTP with aiohttp, for adapters.
 
-`post_json` sends a request, and `check_server` checks a model's settings. aiohttp is imported on the first request;
-`karenina-toolkit[http]` installs it.
+`post_json` sends a request, and `check_server` checks a model's settings. aiohttp is only imported on the first
+request. The extra `karenina-toolkit[http]` installs it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def check_server(
 ) -> None:
     """Raise `AdapterConfigError` if a setting is unknown or `post_json` cannot work with this configuration.
 
-    No request is made. `extra` is the class of the adapter's own settings, if any, and `like` is an example of a valid
-    URL.
+    No request is sent. `extra` is the class of the adapter's own settings, or None if it has none. `like` is an example
+    of a valid URL.
     """
     if find_spec("aiohttp") is None:
         command = install_command("karenina-toolkit[http]")
@@ -67,17 +67,17 @@ async def post_json(
     path: str = "",
     key_header: str = "Authorization",
 ) -> T:
-    """Send `body` as JSON to the model's server, and return the reply as read by `read`.
+    """Send `body` as JSON to the model's server. Return the result of calling `read` with the reply.
 
     - The URL is `endpoint_base_url` followed by `path`. Proxies are taken from the environment. Redirects are errors,
       because only the configured server may receive the prompt and the key.
-    - `endpoint_api_key` is sent in `key_header`, as `Bearer KEY` if the header is `Authorization`. Without a key, the
-      header is left out. Fields of `body` that are None are not sent.
+    - `endpoint_api_key` is sent in the header `key_header`, as `Bearer KEY` if that is `Authorization`. Without a key,
+      the header is omitted. Fields of `body` that are None are not sent.
     - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout` seconds.
     - The connection is closed afterwards.
 
-    Raises `PortError`, without showing the key or strings from `body`, if the call fails. This includes unusable
-    replies, for which `read` raises `LookupError`, `TypeError`, `ValueError` or `AttributeError`.
+    Raises `PortError` if the call fails, or if the reply is unusable, which `read` indicates by raising `LookupError`,
+    `TypeError`, `ValueError` or `AttributeError`. The message shows neither the key nor strings from `body`.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -108,7 +108,7 @@ async def post_json(
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A client that posts to one server, within bounds. Failures are `PortError`s with `secrets` masked."""
+    """A client that posts to one server, within limits. All failures are `PortError`s with `secrets` masked."""
 
     where: str
     seconds: float
@@ -135,9 +135,9 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send a request, and return the response with its body, whatever its status.
+        """Send a request, and return the response with its body, whatever the status.
 
-        Raises `PortError` if there is no complete reply within the bounds and the time limit.
+        Raises `PortError` if there is no complete reply within the size and time limits.
         """
         import aiohttp
 
@@ -176,21 +176,21 @@ class Sender:
             raise self._failure("the request could not be sent", error, ErrorCategory.PERMANENT) from None
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
-        """Return a `PortError` that says what failed at which server, with secrets masked."""
+        """Return a `PortError` that describes what failed at which server, with secrets masked."""
         return PortError(f"{self.where}: {what} ({self._show(error)})", category=category)
 
     def _show(self, error: BaseException) -> str:
-        """Return the message of `error` without secrets, or its type if there is no message."""
+        """Return the error message without secrets. If it is empty, return the error's type."""
         return redact_text(str(error), self.secrets) or type(error).__name__
 
 
 def _key_of(model: ModelConfig) -> str | None:
-    """Return the API key in the model's settings, if any. Ignores the environment."""
+    """Return the API key in the model's settings, or None. The environment is ignored."""
     return find_api_key(model, model.endpoint_base_url, (), ())
 
 
 def _strings_in(values: Any) -> Iterator[str]:
-    """Yield the strings in a JSON value, but not its keys."""
+    """Yield all strings in a JSON value except the keys of objects."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, Mapping):

@@ -1,6 +1,6 @@
-"""Reply bodies, decompressed piece by piece within bounds, and streams that end too early.
+"""Reply bodies, decompressed piece by piece within limits, and streams that end too early.
 
-`make_bounding_hook` applies the bounds to the clients of SDKs, if they belong to the httpx family.
+`make_bounding_hook` applies the limits to the HTTP clients of SDKs, if these belong to the httpx family.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _PIECE: Final = 65536
 _READS: Final = "_karenina_reads"
 _ENDS_OF_EVENTS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _MOST_MEMBERS: Final = 1024
-"""Maximum members of a gzip body. Each needs its own object."""
+"""The maximum number of members in a gzip body. Each member requires its own decompression object."""
 # A run retries such a stream as `ErrorCategory.INCOMPLETE`. The default for that category in
 # `karenina_engine.calls.retry` must not be lower than this number: a call with fewer retries never gets its reply
 # accepted, because the run gives up before the server's streams count as complete.
 _MOST_UNENDED = 5
-"""How many streams without a finish reason to retry, if a server has given no reasons so far."""
+"""The number of streams without a finish reason that are retried, if the server has never given one."""
 
 
 class Unpacker:
-    """Decompresses a body that arrives in pieces, and returns pieces of bounded size.
+    """Decompresses a body that arrives in pieces, and returns pieces of limited size.
 
-    Raises `BrokenReply` if the encoding was not requested or the data is invalid. Two mistakes of servers are
-    tolerated: deflate without the zlib wrapper, and unknown encodings such as a character set, which count as
+    Raises `BrokenReply` if the encoding was not requested or the data is invalid. Two mistakes made by servers are
+    tolerated: deflate without the zlib wrapper, and unknown encodings such as a character set. The latter count as
     uncompressed.
     """
 
@@ -54,7 +54,7 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`. Anything after the end of the body is dropped.
+        """Yield the decompressed data of `raw`. Anything after the end of the body is ignored.
 
         Raises `BrokenReply` if the data cannot be decompressed.
         """
@@ -75,12 +75,12 @@ class Unpacker:
                 raw = self._next_member()
 
     def end(self) -> None:
-        """Raise `BrokenReply` if the body is incomplete. An empty body is fine."""
+        """Raise `BrokenReply` if the body is incomplete. An empty body is accepted."""
         if self._begun and not self._inflater.eof:
             raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
 
     def _next_member(self) -> bytes:
-        """Start the next member of a gzip body, if any, and return the rest of the input.
+        """Start the next member of a gzip body, and return the rest of the input. Without a member, it is empty.
 
         Raises `BrokenReply` if there are more than 1024 members.
         """
@@ -97,11 +97,11 @@ class Unpacker:
 async def bound_body(
     pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body of a reply from the server `where`. `encoding` is its `Content-Encoding`.
+    """Yield the decompressed body of a reply. `where` is the server, and `encoding` is the `Content-Encoding`.
 
-    This bounds bytes and JSON values, but not the time. With `by_event`, the bounds apply to each event of a stream,
-    which may be endless. Raises `ReplyTooLarge` if a bound is exceeded, and `BrokenReply` if the body is incomplete or
-    cannot be decompressed.
+    Bytes and JSON values are limited, but not the time. With `by_event`, the limits apply to each event of a stream,
+    and the stream itself may be endless. Raises `ReplyTooLarge` if a limit is exceeded, and `BrokenReply` if the body
+    is incomplete or cannot be decompressed.
     """
     unpacker = Unpacker(where, encoding)
     packed = size = marks = 0
@@ -127,7 +127,7 @@ async def bound_body(
 
 
 class _Stream(Protocol):
-    """A body stream, as in the clients of the httpx family."""
+    """A body stream, as used by the clients of the httpx family."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -135,7 +135,7 @@ class _Stream(Protocol):
 
 
 class _BoundedStream:
-    """A body stream of the client, decompressed and bounded."""
+    """A client's body stream, decompressed and limited."""
 
     def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes], on_error: OnError | None) -> None:
         self._stream = stream
@@ -157,7 +157,7 @@ class _BoundedStream:
 
 
 OnError = Callable[[BrokenReply | ReplyTooLarge], None]
-"""Called with the error before it is raised for a body that exceeds its bounds or cannot be decompressed."""
+"""A function that is called with the error before it is raised, if a body is too large or cannot be decompressed."""
 
 
 def make_bounding_hook(
@@ -169,19 +169,19 @@ def make_bounding_hook(
     on_error: OnError | None = None,
     keep: Callable[[], bytearray | None] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
-    """Return a response hook that bounds and decompresses bodies, for clients of the httpx family.
+    """Return a response hook that limits and decompresses bodies, for clients of the httpx family.
 
-    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`. The
-    hook removes `content-encoding` from responses. With `by_event`, the bounds apply to each event of a stream.
-    `on_error` is called with any error, since some libraries hide them. `keep` may return a buffer for a copy of the
-    body.
+    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` as its `Accept-Encoding`.
+    The hook removes `content-encoding` from responses. With `by_event`, the limits apply to each event of a stream.
+    `on_error` is called with any error, because some libraries hide errors. `keep` may return a buffer to which the
+    body is copied.
 
-    The hook raises `BrokenReply` for a response sent before its request.
+    The hook raises `BrokenReply` if a response was sent before its request.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
-        """Bound and decompress the stream of a response."""
+        """Limit and decompress the stream of a response."""
         _check_requested(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
@@ -194,18 +194,17 @@ def make_bounding_hook(
 
 
 async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterator[bytes]:
-    """Yield the pieces, appending them to `buffer`."""
     async for piece in pieces:
         buffer += piece
         yield piece
 
 
 def _check_requested(stream: Any, where: str) -> None:
-    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, if known.
+    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, or None.
 
     The client buffers data that follows an earlier reply. If nothing has been read since the request was written, the
-    reply must come from that buffer. To count reads, the first check wraps the connection's `read` and `write`, and
-    always succeeds.
+    reply must come from that buffer. To count reads, the first check wraps the connection's `read` and `write`. That
+    check always succeeds.
     """
     if stream is None:
         return
@@ -229,7 +228,7 @@ def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: 
 
 
 class IncompleteStream(Exception):
-    """Raised if a stream ends before its reply is complete. `usage` counts the tokens so far."""
+    """Raised if a stream ends before its reply is complete. `usage` contains the tokens so far."""
 
     def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
         super().__init__(message)
@@ -237,12 +236,12 @@ class IncompleteStream(Exception):
 
 
 class UnendedStream(IncompleteStream):
-    """Raised if a stream ends without a finish reason, and the server has given none so far."""
+    """Raised if a stream ends without a finish reason, and the server has not given one in earlier streams."""
 
 
 @dataclass(slots=True)
 class _StreamEnds:
-    """How the streams of a server ended: whether any had a finish reason, and how many had none."""
+    """How a server's streams ended: whether any had a finish reason, and how many did not."""
 
     gives_reasons: bool = False
     without: int = 0
@@ -252,11 +251,11 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Record how a stream ended. Raises `IncompleteStream` if it has no finish reason.
+    """Record how a stream ended. Raises `IncompleteStream` if the stream has no finish reason.
 
-    Such a stream was cut off, unless the server never gives reasons. We assume this after `_MOST_UNENDED` streams of
-    the run without one; until then, the error is an `UnendedStream`. `server` is any key for the server, and `usage` is
-    the stream's usage.
+    Such a stream was cut off, unless the server never gives finish reasons. The server is assumed not to give any after
+    `_MOST_UNENDED` streams without one in a run. Until then, the error is an `UnendedStream`. `server` is any key that
+    identifies the server, and `usage` is the stream's usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

@@ -1,4 +1,4 @@
-"""Loopback hosts, proxies, incomplete URLs, and masking secrets in URLs and text."""
+"""Loopback hosts, proxies, incomplete URLs, and masking of secrets in URLs and text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 MASK: Final = "***"
-"""Replaces any part of a URL that may be a secret."""
+"""The text that replaces any part of a URL that may be secret."""
 
 _COMMON: Final = frozenset(
     {
@@ -28,15 +28,16 @@ _ADDRESS: Final = lazy_pattern(
 )
 _DOMAIN: Final = lazy_pattern(r".+\.[a-z]{2,}", re.IGNORECASE)
 _SHORTEST: Final = 8
-"""Minimum length of a part of a secret."""
+"""The minimum length of a part of a secret to be masked."""
 _LONGEST_WORDS: Final = 15
-"""Maximum length of whole words in a secret that are shown, as in `sk-proj-`. Longer ones may be a passphrase."""
+"""The maximum length of whole words that are not masked, as in `sk-proj-`. Longer ones may be a passphrase.
+"""
 _WORDS: Final = lazy_pattern(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
 _URL: Final = "://"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` is localhost. It may be a name or IP address, without a port."""
+    """Return whether `host` is the local machine. It may be a name or IP address, without a port."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -46,9 +47,9 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy that the environment sets for `url`, if any.
+    """Return the proxy that the environment sets for `url`, or None.
 
-    There is none for localhost and hosts in `no_proxy`.
+    Localhost and the hosts in `no_proxy` have no proxy.
     """
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
@@ -57,10 +58,10 @@ def find_proxy(url: SplitResult) -> str | None:
 
 
 def find_proxy_secrets() -> list[str]:
-    """Return the secrets of the proxies in the environment: URLs with credentials, and the credentials.
+    """Return the secrets of the environment's proxies: their URLs and the credentials in them.
 
-    Credentials are included as in the URL, decoded, and as sent in a header. A user name alone may be a token, so it is
-    included too.
+    Each credential is included as written in the URL, decoded, and as sent in a header. A user name is included too,
+    because it may be a token.
     """
     from urllib.request import getproxies
 
@@ -76,7 +77,6 @@ def find_proxy_secrets() -> list[str]:
 
 
 def _is_ip(host: str) -> bool:
-    """Return whether `host` is an IP address."""
     try:
         ip_address(host)
     except ValueError:
@@ -85,10 +85,10 @@ def _is_ip(host: str) -> bool:
 
 
 def complete_url(text: str) -> str | None:
-    """Return the URL meant by an incomplete one without `http://` or `https://`.
+    """Return the URL intended by an incomplete one that lacks `http://` or `https://`, or None.
 
-    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Returns None for complete URLs,
-    and for anything ambiguous, such as `20240620`, `cf/meta/llama` or `v1.5`.
+    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. The result is None for complete
+    URLs, and for anything ambiguous, such as `20240620`, `cf/meta/llama` or `v1.5`.
     """
     begun = _HALF_SCHEME.match(text)
     assert begun is not None  # it also matches the empty string
@@ -107,10 +107,11 @@ def complete_url(text: str) -> str | None:
 
 
 def redact_url(url: str) -> str:
-    """Return `url` with `***` in place of parts that may be secrets, so that it can be printed and stored.
+    """Return `url` with `***` in place of all parts that may be secret, so that it can be printed and stored.
 
-    Scheme, host and port are shown, and so is a path made up of words and versions that are common for model servers,
-    such as `/v1` and `/openai/v1`. Everything else is masked. Text without a scheme or host is masked as a whole.
+    The scheme, host and port are shown. The path is shown if it only consists of versions and words that are common for
+    model servers, such as `/v1` and `/openai/v1`. Everything else is masked. Text without a scheme or host is masked
+    completely.
     """
     try:
         parts = urlsplit(url)
@@ -128,9 +129,9 @@ def redact_url(url: str) -> str:
 
 
 def find_secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `redact_url` hides, longest first, for masking them elsewhere.
+    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked elsewhere.
 
-    The first is the URL itself. Empty if nothing is hidden or `url` is None.
+    The first part is the URL itself. If nothing is hidden or `url` is None, the list is empty.
     """
     if url is None or MASK not in redact_url(url):
         return []
@@ -145,19 +146,19 @@ def find_secret_parts(url: str | None) -> list[str]:
 
 
 def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
-    """Return what errors must not show: `values`, and the secret parts of the URL and of any proxies.
+    """Return all strings that errors must not show: `values`, and the secret parts of the URL and of any proxies.
 
-    Strings of three characters or fewer are left out.
+    Strings of three characters or fewer are omitted.
     """
     secrets = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
     return [value for value in secrets if value is not None and len(value) > 3]
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Replace each secret in `text` by `***`, and each part of a secret with at least 8 characters.
+    """Replace each secret in `text`, and each part of a secret with at least 8 characters, with `***`.
 
-    Servers may shorten keys or put asterisks in the middle. Whole words, such as `production` in `production-4711`, are
-    not masked unless there are asterisks next to them.
+    This also handles servers that shorten keys or put asterisks in the middle. Whole words, such as `production` in
+    `production-4711`, are only masked if there are asterisks next to them.
     """
     longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     for secret in longest_first:
@@ -169,7 +170,7 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _mask_parts(text: str, secret: str) -> str:
-    """Mask each part of `secret` with at least 8 characters, except for its ordinary words."""
+    """Mask the parts of `secret` in `text` that have at least 8 characters, except for ordinary words."""
     starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
     pieces: list[str] = []
     shown = at = 0
@@ -188,7 +189,7 @@ def _mask_parts(text: str, secret: str) -> str:
 
 
 def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
-    """Return whether the matching part of `secret` is just a few whole words."""
+    """Return whether `text[at:end]`, which is a part of `secret`, consists of a few whole words."""
     part = text[at:end]
     if len(part) > _LONGEST_WORDS or not _WORDS.fullmatch(part):
         return False
@@ -199,5 +200,5 @@ def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
 
 
 def _is_starred(rest: str) -> bool:
-    """Return whether `rest` starts with characters that stand for the rest of a secret."""
+    """Return whether `rest` starts with characters that replace the rest of a secret."""
     return rest[:1] in ("*", "•", "…") or (rest[:2] in ("..", "xx", "XX", "##"))

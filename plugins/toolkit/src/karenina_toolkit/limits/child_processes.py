@@ -1,7 +1,7 @@
-"""`call_limited`, which runs a function in one of a few child processes that are shared by all callers.
+"""`call_limited`, which runs a function in one of a few child processes shared by all callers.
 
-The processes are new programs, not forks of this one: they inherit no threads, no environment and no open files. The
-first call starts one. They end when they have had nothing to do for some time, and when this process ends.
+The processes are new programs, not forks of this one, so they inherit no threads, environment variables or open files.
+The first call starts a process. Processes end after they have been idle for some time, or when this process ends.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from pydantic import JsonValue
 
 _MEMORY: Final = 1 << 30
 _IDLE: Final = 20.0
-"""Seconds without a job after which a process ends itself."""
+"""The number of seconds without a job after which a process exits."""
 _START: Final = 120.0
-"""Seconds that a process has to start and to import a module, which takes long on a busy machine."""
+"""The number of seconds that a process may take to start and to import a module. This is slow on a busy machine."""
 _MOST_BYTES: Final = 1 << 20
-"""Maximum size of a result."""
+"""The maximum size of a result, in bytes."""
 _REMEMBERED: Final = 20_000
-"""Number of results that are kept for equal arguments."""
+"""The maximum number of results that are cached for repeated calls with equal arguments."""
 _ENVIRONMENT: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""Libraries that reserve memory for a thread on each core would exceed the limit."""
+"""Environment variables for libraries that would exceed the limit by reserving memory for a thread on each core."""
 _NEEDED_BY_PYTHON: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _WORKER: Final = Path(__file__).with_name("worker.py")
 
 
 class LimitReached(Exception):
-    """Raised if a call needs too much time or memory, or its process crashes. The message says which."""
+    """Raised if a call needs too much time or memory, or if its process crashes. The message states the reason."""
 
 
 class ChildError(RuntimeError):
-    """Raised if the function itself raises an exception, or its module cannot be imported in a child process."""
+    """Raised if the function raises an exception, or if its module cannot be imported in a child process."""
 
 
 class _Ended(Exception):
-    """Raised if a child process has ended instead of sending a result."""
+    """Raised if a child process ended instead of sending a result."""
 
 
 def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonValue:
@@ -56,8 +56,8 @@ def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonVa
     `function` is a name such as "karenina_math.comparing:compare". The function must depend only on its arguments, and
     return a JSON value. Equal calls run once: results, and limits that were reached, are kept. In the child process,
     Python code can neither use a network nor start programs nor write files, and environment variables are not
-    inherited. A process
-    that reaches a limit is killed and replaced.
+    inherited. On Linux, the process has a network of its own without devices, if the system allows it. A process that
+    reaches a limit is killed and replaced.
 
     Any thread may call this; it blocks until the result is there. There is at most one child process for each core.
     Raises `LimitReached` and `ChildError`.
@@ -67,13 +67,13 @@ def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonVa
 
 @dataclass(slots=True, eq=False)
 class _Child:
-    """A child process, with the functions whose modules it has imported."""
+    """A child process that remembers which modules it has imported."""
 
     process: Popen[bytes] = field(init=False)
     loaded: set[str] = field(default_factory=set)
 
     def start(self) -> None:
-        """Start the process. Raises `ChildError` if this is not possible."""
+        """Start the process. Raises `ChildError` if it does not start."""
         command = [sys.executable, "-I", "-B", str(_WORKER)]
         needed = {name: os.environ[name] for name in _NEEDED_BY_PYTHON if name in os.environ} | _ENVIRONMENT
         try:
@@ -90,7 +90,7 @@ class _Child:
             raise ChildError(f"a process for comparisons did not start ({_WORKER})") from error
 
     def ask(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Return the child's answer to a job. Raises `TimeoutError` and `_Ended`."""
+        """Send a job to the child process and return its reply. Raises `TimeoutError` and `_Ended`."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -120,7 +120,7 @@ class _Child:
         self.forget()
 
     def forget(self) -> None:
-        """Close the pipes to the process, which then ends."""
+        """Close the pipes to the process, which makes it exit."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with suppress(OSError):
@@ -129,7 +129,7 @@ class _Child:
 
 @dataclass(slots=True, eq=False)
 class _Pool:
-    """The child processes of this process, and the results that they have returned."""
+    """The child processes of this process, and a cache of their results."""
 
     most: int
     _changed: Condition = field(default_factory=Condition)
@@ -139,7 +139,7 @@ class _Pool:
     _results: OrderedDict[str, tuple[JsonValue, str | None]] = field(default_factory=OrderedDict)
 
     def call(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> JsonValue:
-        """Return the result of a call; see `call_limited`."""
+        """Return the result of a call. See `call_limited`."""
         key = json.dumps([function, seconds, arguments], sort_keys=True)
         with self._changed:
             known = self._results.get(key)
@@ -157,7 +157,7 @@ class _Pool:
         return result
 
     def _run(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> tuple[JsonValue, str | None]:
-        """Return the result of a call and None, or None and the limit that it reached. Raises `ChildError`."""
+        """Run a call. Return the result and None, or None and the limit that was exceeded. Raises `ChildError`."""
         child = self._take(function)
         is_usable = False
         try:
@@ -178,7 +178,7 @@ class _Pool:
             self._give_back(child, is_usable=is_usable)
 
     def _take(self, function: str) -> _Child:
-        """Return a child process that is ready for a function, for this thread alone. Wait until one is free."""
+        """Wait for a free child process, and return it ready to run `function`. Only this thread may use it."""
         while True:
             with self._changed:
                 while not self._idle and len(self._busy) + self._starting >= self.most:
@@ -209,9 +209,9 @@ class _Pool:
             return child
 
     def _load(self, child: _Child, function: str) -> None:
-        """Import the function's module in a child process, and find out whether the process still lives.
+        """Import the function's module in a child process. This also detects a process that is no longer running.
 
-        Raises `_Ended` if it does not, and `ChildError` if the module cannot be imported.
+        Raises `_Ended` if the process has ended, and `ChildError` if the module cannot be imported.
         """
         try:
             reply = child.ask({"function": function, "seconds": _START}, _START)
@@ -245,21 +245,20 @@ class _Pool:
             child.process.wait()
 
     def forget(self) -> None:
-        """Leave the child processes to the parent. Called in a process that is a fork of it."""
+        """Leave the child processes to the parent process. Called in a fork of it."""
         for child in (*self._idle, *self._busy):
             child.forget()
             child.process.returncode = 0  # it is not a child of this process
 
 
 def _start_anew() -> None:
-    """Give a fork of this process a pool of its own, with one child, because there are several forks."""
+    """Give this fork a pool of its own. It is limited to one child process, because there may be several forks."""
     global _pool
     _pool.forget()
     _pool = _Pool(1)
 
 
 def _cores() -> int:
-    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

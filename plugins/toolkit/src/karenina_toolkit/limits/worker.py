@@ -1,11 +1,12 @@
 """The program of a child process that runs functions with limits. `child_processes` starts it as a script.
 
-It reads lines of JSON from its standard input and answers each with a line. It imports nothing of Karenina itself, only
-the modules of the functions that it runs.
+It reads lines of JSON from its standard input, and answers each with a line. It only imports the modules of the
+functions that it runs, and nothing else of Karenina.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -13,16 +14,23 @@ import select
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO, Final
 
 _FORBIDDEN: Final = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn", "pty.")
+_NEW_USER: Final = 0x10000000
+_NEW_NETWORK: Final = 0x40000000
+"""Flags of the system call `unshare`."""
 _GRACE: Final = 2.0
-"""Seconds after the limit when the system ends this process. The parent does so earlier, unless it has ended itself."""
+"""The number of seconds after the time limit at which the system kills this process.
+
+The parent process kills it earlier, unless the parent has ended itself.
+"""
 
 
 def serve() -> None:
-    """Run functions until standard input ends or no job comes for the agreed time."""
+    """Run functions until standard input ends or there has been no job for the agreed time."""
     jobs = os.fdopen(os.dup(0), "rb")
     results = os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
@@ -33,6 +41,7 @@ def serve() -> None:
         return
     sys.path[:] = setup["path"]
     _limit_resources(setup["memory"])
+    _leave_network()
     sys.addaudithook(_forbid)
     functions: dict[str, Callable[..., object]] = {}
     _write(results, b"{}")
@@ -48,7 +57,7 @@ def serve() -> None:
 
 
 def _run(job: dict[str, Any], functions: dict[str, Callable[..., object]]) -> bytes:
-    """Return as JSON the result of a job, the limit that it reached, or its error.
+    """Return a job's result, the limit that it exceeded, or its error, encoded as JSON.
 
     A job without arguments only imports the function.
     """
@@ -68,7 +77,7 @@ def _run(job: dict[str, Any], functions: dict[str, Callable[..., object]]) -> by
 
 
 def _limit_resources(memory: int) -> None:
-    """Limit the memory of this process to so many bytes, and forbid it to write to files."""
+    """Limit this process to `memory` bytes, and forbid it to write to files."""
     for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -78,14 +87,21 @@ def _limit_resources(memory: int) -> None:
             continue
 
 
+def _leave_network() -> None:
+    """Move this process to a network of its own, without devices, if the system allows it (Linux, mostly)."""
+    if sys.platform == "linux":
+        new_user = 0 if os.geteuid() == 0 else _NEW_USER  # root would lose its right to read others' modules
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).unshare(_NEW_NETWORK | new_user)
+
+
 def _forbid(event: str, _arguments: object) -> None:
-    """Raise `PermissionError` if Python code wants to use a network or start a program."""
+    """Raise `PermissionError` if Python code tries to use the network or start a program."""
     if event.startswith(_FORBIDDEN):
         raise PermissionError(f"{event} is forbidden in a process with limits")
 
 
 def _write(results: BinaryIO, line: bytes) -> None:
-    """Write a line."""
     results.write(line + b"\n")
     results.flush()
 

@@ -1,1 +1,1 @@
-"""Checking an installed plugin package, for `karenina plugins --check` and contract tests."""
+"""Checks of an installed plugin package, for `karenina plugins --check` and contract tests."""

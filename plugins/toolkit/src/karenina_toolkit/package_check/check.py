@@ -1,7 +1,7 @@
-"""Checking an installed plugin package without a run.
+"""Checks of an installed plugin package that need no run.
 
-This module checks entry points and stages. Hooks, settings and adapters are checked in `offers`, and metadata in
-`metadata`.
+This module checks entry points and stages. `offers` checks hooks, settings and adapters, and `metadata` checks
+metadata.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _PORTS = ("llm", "parser", "agent")
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
     """Check an installed package, and return it with the findings.
 
-    `name` may be a distribution, an import package or a plugin. Its plugins are loaded and its ports created, but no
-    model is called. Raises `PluginError` unless exactly one distribution matches.
+    `name` may be the name of a distribution, an import package or a plugin. The package's plugins are loaded and its
+    ports are created, but no model is called. Raises `PluginError` unless exactly one distribution matches.
     """
     package = find_package(name)
     plugins = active_plugins()
@@ -62,7 +62,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
-    """Check whether the groups of the entry points exist, and whether each entry point was loaded."""
+    """Check that the groups of the entry points exist, and that each entry point was loaded."""
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)
@@ -98,7 +98,7 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check the settings. If any names conflict, only that is reported."""
+    """Check the settings. If names conflict, nothing else is checked."""
     try:
         all_settings()
     except ConfigError as error:
@@ -108,10 +108,10 @@ def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Findin
 
 
 def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
-    """Check each stage of a distribution: the names it declares, and its place in the plan.
+    """Check each of a distribution's stages: the names that it declares, and its place in the plan.
 
-    Only plugins of this project and of `required` distributions are considered, so that mistakes in other packages do
-    not count.
+    Only plugins of this project and of the `required` distributions are considered, so that mistakes in other packages
+    have no effect.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
     offered = tuple(stage for stage in registered_stages(plugins) if stage.distribution in counted)
@@ -132,7 +132,7 @@ def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]
 
 
 def _keys_of(registered: RegisteredStage) -> str:
-    """Return the artifacts that a stage reads and writes, as the end of a sentence."""
+    """Return a description of the artifacts that a stage reads and writes, to add to a sentence."""
     optional = () if registered.stage.optional is ANY else registered.stage.optional
     reads = ", ".join(sorted(key.name for key in {*registered.stage.requires, *optional}))
     writes = ", ".join(sorted(key.name for key in {*registered.stage.produces, *registered.stage.revises}))
@@ -140,7 +140,7 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield the artifacts, stages, settings and ports that a stage names but that do not exist.
+    """Yield problems with the artifacts, stages, settings and ports that a stage names, such as missing ones.
 
     `offered` contains the stages that count as installed.
     """
@@ -190,7 +190,6 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
-    """Report the place of a stage in the plan for a plain question."""
     name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
     mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"
@@ -207,7 +206,7 @@ def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...
 
 
 def _place(plan: Plan, name: str) -> str:
-    """Describe where a stage is in the plan, or why it is left out, as a predicate."""
+    """Return a predicate that describes where a stage is in the plan, or why it is left out."""
     names = plan.names()
     if name not in names:
         why = next((left.why for left in plan.left_out if left.name == name), "the stage is left out")

@@ -25,12 +25,12 @@ from karenina_core.text import did_you_mean
 State = Literal["ok", "warning", "problem"]
 KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
 _FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)["']""")
-"""Markers of requirements that are only for tests."""
+"""Markers of requirements that are only used in tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of a check. `area` is what was checked, and `text` is the result and how to fix it."""
+    """The result of a check. `area` is the thing that was checked. `text` describes the result and a fix, if needed."""
 
     area: str
     state: State
@@ -50,14 +50,14 @@ class InstalledPackage:
 
     @property
     def name(self) -> str:
-        """The normalized name of the distribution."""
+        """The distribution's normalized name."""
         return canonical(self.distribution.name)
 
     @property
     def roots(self) -> Mapping[str, list[Path]]:
         """The packages and modules of the entry points, with their folders or files.
 
-        Those that cannot be found are left out.
+        Packages and modules that cannot be found are omitted.
         """
         roots: dict[str, list[Path]] = {}
         for module in (point.module for point in self.points):
@@ -78,10 +78,10 @@ class InstalledPackage:
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Find an installed distribution by its own name, that of an import package, or that of a plugin.
+    """Find an installed distribution by its own name, or by the name of one of its import packages or plugins.
 
     Distributions without Karenina plugins are only found by their own name. Raises `PluginError` unless exactly one
-    matches.
+    distribution matches.
     """
     owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
     for group in installed().groups:
@@ -110,9 +110,10 @@ def find_package(name: str) -> InstalledPackage:
 def unmet_requirements(
     distribution: Distribution, found: Mapping[str, Distribution], concerns: Callable[[str], bool] = lambda _: True
 ) -> Iterator[str]:
-    """Yield a message for each requirement that the distributions in `found` do not meet.
+    """Yield a message for each of a distribution's requirements that is not met by the distributions in `found`.
 
-    Extras and markers that do not apply here are ignored. Use `concerns` to check only some names.
+    Extras, and markers that do not apply to this environment, are ignored. `concerns` returns whether to check a
+    requirement with the given name.
     """
     for required in requirements(distribution):
         name = canonical(required.name)
@@ -136,14 +137,14 @@ def requirements(distribution: Distribution) -> Iterator[Requirement]:
 
 
 def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
-    """Check that the package fits this installation, declares what it imports and is typed."""
+    """Check that the package works with this installation, declares its imports and is typed."""
     yield from _check_versions(package)
     yield from _check_imports(package)
     yield from _check_types(package)
 
 
 def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
-    """Check requirements and the Python version, and that the core has an upper bound."""
+    """Check the requirements and the Python version, and check that the requirement of the core has an upper bound."""
     here = package.distribution
     by_name = {canonical(distribution.name or ""): distribution for distribution in reversed(list(distributions()))}
     problems = list(unmet_requirements(here, by_name))
@@ -175,7 +176,6 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    """Check that imported packages are declared as requirements."""
     needed = [
         requirement
         for requirement in requirements(package.distribution)
@@ -232,7 +232,7 @@ def _check_types(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _imported(package: InstalledPackage) -> dict[str, str]:
-    """Return the packages imported from elsewhere, with the place of the first import."""
+    """Return the other packages that are imported, each with the location of the first import."""
     own = {name.partition(".")[0] for name in package.roots}
     places: dict[str, str] = {}
     for file in package.sources():
@@ -247,9 +247,9 @@ def _imported(package: InstalledPackage) -> dict[str, str]:
 
 
 def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the top-level names that code needs to import.
+    """Yield the top-level names that the code has to import.
 
-    Imports under TYPE_CHECKING do not count, and neither do those whose failure is caught.
+    Imports under TYPE_CHECKING, and imports whose failure is caught, are not included.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -267,13 +267,12 @@ def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _catches_imports(handler: ast.ExceptHandler) -> bool:
-    """Return whether an `except` clause catches `ImportError`."""
     caught = "Exception" if handler.type is None else ast.unparse(handler.type)
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
 
 
 def _needs_of(name: str) -> Iterator[Requirement]:
-    """Yield the requirements of a distribution, without its extras, if it is installed."""
+    """Yield a distribution's requirements, without its extras. If it is not installed, nothing is yielded."""
     for distribution in Distribution.discover(name=name):
         for need in requirements(distribution):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
@@ -282,7 +281,7 @@ def _needs_of(name: str) -> Iterator[Requirement]:
 
 
 def required_by(names: Iterable[str]) -> set[str]:
-    """Return the distributions `names` and everything they require, directly or indirectly."""
+    """Return the distributions in `names` and everything they require, directly or indirectly."""
     required, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()
@@ -302,20 +301,20 @@ def _is_found(name: str) -> bool:
 
 @cache
 def _packages() -> Mapping[str, list[str]]:
-    """Return the distributions of each top-level package. This is slow, so they are read once."""
+    """Return the distributions that contain each top-level package. The result is cached, because this is slow."""
     return packages_distributions()
 
 
 def _owners(name: str) -> set[str]:
-    """Return the distributions of a top-level package. Editable ones are found by name."""
+    """Return the distributions that contain a top-level package. Editable installs are found by name."""
     owners = {canonical(owner) for owner in _packages().get(name, ())}
     return owners or {canonical(distribution.name) for distribution in Distribution.discover(name=name)}
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
-    """Return the outermost package of a module and its paths, which are empty if it cannot be found.
+    """Return the outermost package of a module, and its paths. If it cannot be found, there are no paths.
 
-    Namespace packages do not count, but are imported.
+    Namespace packages are skipped, although they are imported.
     """
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
@@ -333,7 +332,7 @@ def _root_of(module: str) -> tuple[str, list[Path]]:
 
 
 def group_problems(points: Iterable[EntryPoint]) -> Iterator[str]:
-    """Yield a message for each entry point in a group that does not exist."""
+    """Yield a message for each entry point whose group does not exist."""
     for point in points:
         if point.group not in KNOWN_GROUPS:
             near = did_you_mean(point.group, KNOWN_GROUPS)

@@ -1,4 +1,4 @@
-"""Checking what a package offers: hooks, settings and adapters."""
+"""Checks of what a package offers: hooks, settings and adapters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _METHODS: Final = {
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check each hook of a distribution's plugins: whether it can be called, and whether it is deprecated.
+    """Check each hook that a distribution's plugins implement. Hooks may be broken or deprecated.
 
     Hooks without parameters are called.
     """
@@ -52,7 +52,7 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
-    """Yield the problems with a hook implementation. Without parameters, it is called to find out."""
+    """Yield the problems with a hook implementation. A hook without parameters is called to find problems."""
     written = getattr(offer.plugin, offer.hook, None)
     if written is None:  # it is implemented under another name (specname)
         return
@@ -81,7 +81,7 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check the settings models of a distribution: their defaults and descriptions."""
+    """Check a distribution's settings models: their defaults and descriptions."""
     models: dict[type[BaseModel], bool] = {}
     for offer in plugins.offers(karenina_settings):
         if offer.distribution == distribution:
@@ -106,9 +106,9 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
-    """Check a settings model: its defaults, its descriptions, and what a benchmark may set.
+    """Check a settings model: its defaults, its descriptions, and the values that a benchmark may set.
 
-    With `are_settings`, every field needs a default.
+    With `are_settings`, every field must have a default.
     """
     values = {}
     for name, info in model.model_fields.items():
@@ -146,7 +146,7 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
 
 
 def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check that each adapter of a distribution provides what it declares. Ports are created but not called."""
+    """Check that each of a distribution's adapters provides what it declares. Ports are created but not called."""
     for adapter in registered_adapters(plugins):
         if adapter.distribution == distribution:
             findings = [
@@ -160,7 +160,7 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Yield the problems with an adapter and, if it can be used here, with its ports."""
+    """Yield the problems with an adapter. If the adapter can be used here, its ports are checked too."""
     if not spec.description.strip():
         yield "problem", "the adapter has no description for `karenina plugins` to print; write description=..."
     if not spec.ports:
@@ -195,9 +195,9 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for a made-up model, and check their methods.
+    """Create an adapter's ports for an imaginary model, and check their methods.
 
-    If the adapter refuses this model with and without an endpoint, there is only a warning.
+    If the adapter rejects this model both with and without an endpoint, only a warning is yielded.
     """
     served = ModelConfig(
         id="check",
@@ -246,7 +246,7 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _takes(function: Callable[..., Any], count: int, **named: object) -> bool:
-    """Return whether `function` can be called with `count` positional arguments and the keyword arguments `named`."""
+    """Return whether `function` accepts `count` positional arguments and the keyword arguments `named`."""
     try:
         inspect.signature(function).bind(*[None] * count, **named)
     except (TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""Model replies: their limits, their ends, and making them safe to store."""
+"""Model replies: their limits, their ends, and sanitizing them for storage."""

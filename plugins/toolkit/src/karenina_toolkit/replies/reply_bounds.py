@@ -1,8 +1,8 @@
 """Limits on a single reply from a server.
 
-They apply to bytes after decompression, seconds, nesting depth and the number of values. If a reply exceeds one, only
-its item fails. Adapters and tool sources call `ReplyBounds.of` with their model, which contains the run's settings.
-`karenina_toolkit.http.reply_body` applies the limits to bodies read by an SDK.
+The limits apply to bytes after decompression, seconds, nesting depth and the number of values. If a reply exceeds a
+limit, only its item fails. Adapters and tool sources call `ReplyBounds.of` with their model, which contains the run's
+settings. `karenina_toolkit.http.reply_body` applies the limits to bodies that an SDK reads.
 
 A run also sanitizes all replies, so that they can be stored.
 """
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, Turn
 
 DEEPEST: Final = 200
-"""Maximum nesting of lists and objects in a reply's JSON."""
+"""The maximum nesting depth of lists and objects in a reply's JSON."""
 MOST_VALUES: Final = 2_000_000
-"""Maximum values in a reply's JSON. An empty object of 2 bytes takes 72 in memory."""
+"""The maximum number of values in a reply's JSON. An empty object of 2 bytes takes up 72 bytes in memory."""
 MOST_TOKENS: Final = 10**12
-"""The largest accepted number of tokens. Sums of many still fit into 64 bits."""
+"""The largest token count that is accepted. Sums of many such counts still fit into 64 bits."""
 MOST_TOOL_CALLS: Final = 500
-"""Maximum number of tool calls in a reply."""
+"""The maximum number of tool calls in a reply."""
 _WHOLE: Final = {int}
 
 
 class ReplyTooLarge(PortError):
-    """Raised if a reply exceeds a limit. This is permanent, because a retry would get a similar reply."""
+    """Raised if a reply exceeds a limit. The error is permanent, because a retry would get a similar reply."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
 
 
 class BrokenReply(PortError):
-    """Raised if a reply cannot be read. The call is retried, as after other server errors."""
+    """Raised if a reply cannot be read. The call is retried, as for other server errors."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.SERVER)
@@ -57,11 +57,11 @@ class ReplyBounds:
 
     @classmethod
     def of(cls, model: ModelConfig) -> Self:
-        """Return the limits configured for the model, with defaults for the rest."""
+        """Return the limits configured for the model. Defaults are used for limits that are not configured."""
         return cls(model.max_reply_bytes or MAX_REPLY_BYTES, model.stream_timeout or STREAM_TIMEOUT)
 
     def check_size(self, where: str, size: int) -> None:
-        """Raise `ReplyTooLarge` if `size`, in bytes, is too large. `where` is the server."""
+        """Raise `ReplyTooLarge` if `size`, in bytes, exceeds the limit. `where` is the server."""
         if size > self.max_bytes:
             raise ReplyTooLarge(
                 f"the reply from {where} was discarded because it is larger than {self.max_bytes} bytes when "
@@ -87,7 +87,7 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
 
 
 def count_value_marks(raw: bytes) -> int:
-    """Count the characters in `raw` that may start a JSON value, for an upper bound."""
+    """Return an upper bound on the number of JSON values in `raw`, by counting the characters that may start one."""
     return raw.count(b",") + raw.count(b"{") + raw.count(b"[")
 
 
@@ -102,14 +102,14 @@ def check_depth(value: Any) -> None:
 
 
 def _inside(value: Any) -> Any:
-    """Return the values in a list or mapping. Anything else has none."""
+    """Return the values in a list or mapping. For anything else, the result is empty."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return the `PortError` that `error` is or wraps, if any."""
+    """Return the `PortError` that `error` is or wraps, or None."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):
@@ -119,9 +119,9 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 
 def read_token_count(value: object) -> int:
-    """Read a token count, rounding it down and limiting it to `MOST_TOKENS`.
+    """Convert a value to a token count, rounding it down and limiting it to `MOST_TOKENS`.
 
-    Numbers in strings are accepted. Anything negative or not a number is 0.
+    Numbers in strings are accepted. Negative numbers and anything that is not a number become 0.
     """
     if isinstance(value, str):
         value = _read_number(value)
@@ -133,7 +133,6 @@ def read_token_count(value: object) -> int:
 
 
 def _read_number(text: str) -> float:
-    """Parse a number. Anything else is 0."""
     try:
         return float(text)
     except ValueError:
@@ -146,13 +145,13 @@ def _floor(value: float) -> int:
 
 
 def check_tool_call_count(where: str, calls: Sized) -> None:
-    """Raise `ReplyTooLarge` if a reply from the server `where` has more than `MOST_TOOL_CALLS` tool calls."""
+    """Raise `ReplyTooLarge` if a reply has more than `MOST_TOOL_CALLS` tool calls. `where` is the server."""
     if len(calls) > MOST_TOOL_CALLS:
         raise ReplyTooLarge(f"{where} sent a reply with {len(calls)} tool calls; at most {MOST_TOOL_CALLS} are allowed")
 
 
 def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
-    """Make the reply safe to store, by fixing its counts and strings."""
+    """Return the reply with its counts and strings corrected, so that it can be stored safely."""
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
     if (
@@ -171,7 +170,7 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
-    """Make the reply safe to store, by fixing its counts and strings."""
+    """Return the reply with its counts and strings corrected, so that it can be stored safely."""
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model and reply.server_reason is None:
         return reply
@@ -179,7 +178,7 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Make a turn safe to store, by fixing its counts and strings.
+    """Return the turn with its counts and strings corrected, so that it can be stored safely.
 
     Raises `BrokenReply` if ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` if there are
     too many tool calls.
@@ -196,7 +195,10 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Make the reply safe to store, by fixing its counts and strings. Raises the same errors as `sanitize_turn`."""
+    """Return the reply with its counts and strings corrected, so that it can be stored safely.
+
+    Raises the same exceptions as `sanitize_turn`.
+    """
     return replace(
         reply,
         trace=tuple(_message(where, message) for message in reply.trace),
@@ -206,7 +208,7 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def sanitize_usage(usage: Usage) -> Usage:
-    """Limit each count to between 0 and `MOST_TOKENS`. Returns the same object if nothing changes.
+    """Limit each count to between 0 and `MOST_TOKENS`. If no count changes, return the same object.
 
     Reasoning tokens are part of the output tokens and cannot exceed them.
     """
@@ -230,7 +232,7 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
-    """Make the strings of a message safe to store. Raises the same errors as `sanitize_turn`."""
+    """Return the message with its strings corrected for storage. Raises the same exceptions as `sanitize_turn`."""
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)
@@ -245,19 +247,19 @@ def _message(where: str, message: Message) -> Message:
 
 
 def _call(where: str, call: ToolCall) -> ToolCall:
-    """Make the strings of a tool call safe to store. Raises `BrokenReply` if its id or arguments are unusable."""
+    """Return the tool call with its strings corrected. Raises `BrokenReply` if its id or arguments are unusable."""
     _check_id(where, call.id)
     return ToolCall(call.id, _text(call.name), _values(where, dict(call.arguments)))
 
 
 def _check_id(where: str, id: str | None) -> None:
-    """Raise `BrokenReply` if an id cannot be encoded. It must not be changed, because results are matched by id."""
+    """Raise `BrokenReply` if `id` cannot be encoded. An id must not be corrected, because results are matched by id."""
     if id is not None and replace_surrogates(id) is not id:
         raise BrokenReply(f"{where} sent no usable reply: a tool call ID contains an unpaired surrogate")
 
 
 def _values(where: str, values: Any) -> Any:
-    """Make the strings in JSON values safe to store. Raises `BrokenReply` if they are nested too deeply."""
+    """Return the JSON values with their strings corrected. Raises `BrokenReply` if they are nested too deeply."""
     try:
         check_depth(values)
     except ValueError as error:
@@ -266,10 +268,8 @@ def _values(where: str, values: Any) -> Any:
 
 
 def _text(text: str) -> str:
-    """Return `text` with lone surrogates replaced."""
     return text if text.isascii() else replace_surrogates(text)
 
 
 def _optional(text: str | None) -> str | None:
-    """Return `text` with lone surrogates replaced, or None."""
     return text if text is None else _text(text)

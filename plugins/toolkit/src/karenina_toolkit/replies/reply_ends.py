@@ -1,7 +1,7 @@
-"""How replies end: the finish reasons of servers, grouped by meaning.
+"""How replies end: the servers' finish reasons, grouped by meaning.
 
-Adapters pass the server's reason to `read_end`. `karenina_toolkit.structured.reply_checks` decides how a reply is
-treated. Gateways may rename reasons, so any reason may come from any server.
+Adapters pass the server's reason to `read_end`. `karenina_toolkit.structured.reply_checks` determines how a reply is
+treated. Because gateways may rename reasons, any reason may come from any server.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Final
 from karenina_core.models.ports import FinishReason
 
 NO_REASON: Final = "(none)"
-"""The reason reported if the server gives none."""
+"""The reason to report if the server gives none."""
 
 PAUSED: Final = frozenset({"pause_turn"})
-"""Anthropic's reasons for a turn that continues with another request.
+"""Anthropic's reasons for a turn that is continued by another request.
 
 If the adapter cannot continue the turn, the reply counts as cut off.
 """
@@ -98,7 +98,7 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
         "malformed_tool_use": "Bedrock",
     },
 }
-"""The known reasons by meaning, in lower case with `_` between words, with the servers that use them."""
+"""The known reasons, grouped by meaning, in lower case with `_` between words, with the servers that use them."""
 
 _MEANINGS: Final[dict[str, FinishReason]] = {reason: end for end, reasons in ENDS.items() for reason in reasons}
 _ERRORS: Final = frozenset({"error", "stream_error"})
@@ -107,12 +107,12 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
-    """Return the meaning of a server's finish reason. For "failed" and "other", also returns the reason.
+    """Return the meaning of a server's finish reason. For "failed" and "other", also return the reason itself.
 
-    Case and separators are ignored, and so is the name of an enumeration, as in `FinishReason.MAX_TOKENS`. In a reason
-    with several parts, such as `content_filter: RECITATION`, the last known part decides; after an error, it is the
-    first known part. For an object, its `type` is used. Unknown and missing reasons are "other", and the text for a
-    missing one is `NO_REASON`.
+    Case, separators and the name of an enumeration, as in `FinishReason.MAX_TOKENS`, are ignored. If a reason has
+    several parts, such as `content_filter: RECITATION`, the last known part is used. If it starts with an error, the
+    first known part is used. For an object, its `type` is used. Unknown and missing reasons are "other". For a missing
+    one, the returned text is `NO_REASON`.
     """
     if isinstance(given, str):
         meaning = _MEANINGS.get(given)
@@ -132,17 +132,17 @@ def read_end(given: object) -> tuple[FinishReason, str | None]:
 
 
 def _spell(reason: str) -> str:
-    """Return a reason in lower case with `_` between words, without the name of an enumeration."""
+    """Normalize a reason to lower case with `_` between words, without the name of an enumeration."""
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", reason))
     return "_".join(words).lower().removeprefix("finish_reason_")
 
 
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the end of a chat completion choice, as in `read_end`.
+    """Return the end of a chat completion choice. The result has the same form as that of `read_end`.
 
-    Gateways write `stop` for reasons that OpenAI does not have, and add the provider's own (OpenRouter:
-    `native_finish_reason`; LiteLLM: the same key in `provider_specific_fields`). That one is used if it is not a normal
-    end, or if the gateway's reason is unknown.
+    If OpenAI has no equivalent for a provider's reason, gateways write `stop` and add the provider's own reason
+    (`native_finish_reason` for OpenRouter, and the same key in `provider_specific_fields` for LiteLLM). The provider's
+    reason is used if it is not a normal end, or if the gateway's reason is unknown.
     """
     end = read_end(choice.get("finish_reason"))
     if end[0] not in ("stop", "other"):
@@ -160,7 +160,7 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
 def more_serious(before: object, after: object) -> object:
     """Return the more serious of two finish reasons in a stream, or the later one if they are equal.
 
-    A stream that was filtered, cut off or failed stays so, even if a normal end follows.
+    A stream that was filtered, was cut off or failed keeps that reason, even if a normal end follows.
     """
     if not before or not after:
         return after or before

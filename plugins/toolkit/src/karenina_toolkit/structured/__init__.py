@@ -1,6 +1,6 @@
-"""Structured output from a judge: reading the reply, repairing it, validating it, and asking again once.
+"""Structured output from a judge: parsing the reply, repairing it, validating it, and retrying once.
 
-This is the same for all adapters, which just return the text of their model.
+This is the same for all adapters, which only return their model's text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-r"""Reading JSON as judges write it: almost JSON, with lost backslashes, and with exact numbers.
+r"""Parsing of JSON as judges write it: almost valid, with lost backslashes, and with exact numbers.
 
-These forms are unambiguous and therefore accepted: a comma after the last entry, or none between entries on separate
-lines; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False` and `None`;
-comments; a literal backslash that does not start an escape (`\alpha`). An incomplete object is never accepted, and
-neither is a string with a quote that may or may not end it.
+The following are accepted because they are unambiguous: a comma after the last entry, or none between entries on
+separate lines; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False` and
+`None`; comments; a literal backslash that does not start an escape (`\alpha`). An incomplete object is never accepted.
+Neither is a string containing a quote that might be its end.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _AMBIGUOUS: Final = frozenset(
         *("cong", "angle", "brace", "floor", "group", "times", "vert", *_TEXT),
     ]
 )
-"""Commands, without their first letter, that may also be a word or the start of one.
+"""Commands, without their first letter, that may also be a word or the beginning of one.
 
-They count only if mathematics or the end of the text follows.
+They only count as commands if mathematics or the end of the text follows.
 """
 _SHORTEST_ALONE: Final = 3
 _RESTS: Final = {mark: frozenset(name[1:] for name in names.split()) for mark, names in _COMMANDS.items()}
@@ -49,7 +49,7 @@ _LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\
 
 
 def restore_backslashes(value: Any) -> Any:
-    r"""Restore lost backslashes in the strings of a JSON value, but not in its keys.
+    r"""Restore lost backslashes in the strings of a JSON value, except in the keys of objects.
 
     Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
     """
@@ -69,7 +69,7 @@ def restore_backslashes(value: Any) -> Any:
 
 
 def _is_sure(match: re.Match[str]) -> bool:
-    """Return whether this is certainly a command."""
+    """Return whether `match` is certainly a command."""
     rest, after = match["rest"], _after(match)
     if rest is None:
         return after.isascii() and after.isalpha()
@@ -84,7 +84,7 @@ def _is_sure(match: re.Match[str]) -> bool:
 
 
 def _is_likely(match: re.Match[str], latex: bool) -> bool:
-    """Return whether this is probably a command. `latex` says whether there is other LaTeX in the text."""
+    """Return whether `match` is probably a command. `latex` states whether the text contains other LaTeX."""
     text, rest, after = match.string, match["rest"], _after(match)
     if rest is None:
         return latex
@@ -99,9 +99,9 @@ def _is_likely(match: re.Match[str], latex: bool) -> bool:
 
 
 def _is_before_mathematics(match: re.Match[str]) -> bool:
-    """Return whether mathematics follows a possible command, such as a brace, operator or single letter.
+    """Return whether a possible command is followed by mathematics, such as a brace, operator or single letter.
 
-    The command is longer than the match by the group `rest`, which must not be None.
+    The command consists of the match and the lookahead group `rest`, which must not be None.
     """
     return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
@@ -115,9 +115,9 @@ def _restore_path(match: re.Match[str]) -> str:
 
 
 def _after(match: re.Match[str]) -> str:
-    """Return the character after a possible command, or an empty string at the end.
+    """Return the character after a possible command, or an empty string at the end of the text.
 
-    The command is longer than the match by the group `rest`, which may be None.
+    The command consists of the match and the lookahead group `rest`, which may be None.
     """
     end = match.end() + len(match["rest"] or "")
     return match.string[end : end + 1]
@@ -150,17 +150,17 @@ _WORDS: Final[dict[str, bool | None]] = {
 
 
 class LenientReader:
-    """Reads objects. `pairs` builds an object from its entries, and `number` a number from its text."""
+    """A lenient JSON reader. `pairs` builds an object from its entries, and `number` builds a number from its text."""
 
     def __init__(self, pairs: Pairs, number: Number) -> None:
         self._pairs = pairs
         self._number = number
 
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
-        """Read the object at index `at`, where there must be a brace. Also returns where it ends.
+        """Read the object at index `at`, which must be a brace. Return it with the index of its end.
 
-        Raises `ValueError`, with the line and column, if it cannot be read, and `RecursionError` if it is nested too
-        deeply.
+        Raises `ValueError`, with the line and column, if the object cannot be read, and `RecursionError` if it is
+        nested too deeply.
         """
         entries: list[tuple[str, Any]] = []
         at = _after_space(text, at + 1)
@@ -175,7 +175,7 @@ class LenientReader:
         return self._pairs(entries), at + 1
 
     def _list_at(self, text: str, at: int) -> tuple[list[Any], int]:
-        """Read the list at index `at`. Also returns where it ends. Raises the same errors as `object_at`."""
+        """Read the list at index `at`. Return it with the index of its end. Raises the exceptions of `object_at`."""
         entries: list[Any] = []
         at = _after_space(text, at + 1)
         while not text.startswith("]", at):
@@ -198,9 +198,9 @@ class LenientReader:
         return after
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
-        """Read the key at index `at`, quoted or not. Also returns where it ends.
+        """Read the key at index `at`, with or without quotes. Return it with the index of its end.
 
-        Raises `ValueError` if there is none.
+        Raises `ValueError` if there is no key.
         """
         if text[at : at + 1] in _STRINGS:
             return _read_string(text, at)
@@ -210,7 +210,7 @@ class LenientReader:
         return name[0], name.end()
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
-        """Read the value at index `at`. Also returns where it ends. Raises the same errors as `object_at`."""
+        """Read the value at index `at`. Return it with the index of its end. Raises the exceptions of `object_at`."""
         first = text[at : at + 1]
         if first == "{":
             return self.object_at(text, at)
@@ -228,15 +228,15 @@ class LenientReader:
 
 
 def _after_space(text: str, at: int) -> int:
-    """Skip white space and comments from index `at`."""
+    """Return the index after any whitespace and comments at index `at`."""
     match = _SPACE.match(text, at)
     return match.end() if match is not None else at
 
 
 def _read_string(text: str, at: int) -> tuple[str, int]:
-    """Read the string at index `at`, in any kind of quotes. Also returns where it ends.
+    """Read the string at index `at`, in any kind of quotes. Return it with the index of its end.
 
-    Raises `ValueError` if it does not end or has an invalid escape.
+    Raises `ValueError` if the string does not end or contains an invalid escape.
     """
     match = _STRINGS[text[at]].match(text, at)
     if match is None:
@@ -249,7 +249,7 @@ def _read_string(text: str, at: int) -> tuple[str, int]:
 
 
 def _in_double_quotes(match: re.Match[str]) -> str:
-    """Return a quote or escaped character as it is written in double quotes."""
+    """Convert a quote or escaped character to the form required in double quotes."""
     escaped = match[1]
     if escaped is None:
         return r"\""
@@ -261,28 +261,28 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 
 
 def _refuse(why: str, text: str, at: int) -> NoReturn:
-    """Raise a `ValueError` with the reason, and the line and column of index `at`."""
+    """Raise `ValueError` with the reason, and the line and column of index `at`."""
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
     raise ValueError(f"{why}, line {line} column {column}")
 
 
 class WrittenFloat(float):
-    """A float that remembers its original text in `written`, for conversion to Decimal and str."""
+    """A float that keeps its original text in `written`, for conversion to Decimal and str."""
 
     written: str
 
     def __new__(cls, written: str | float) -> WrittenFloat:
-        """Return a float from its text."""
+        """Create a float from its text."""
         number = super().__new__(cls, written)
         number.written = str(written)
         return number
 
 
 def read_float(text: str) -> float:
-    """Parse a JSON number. The result is a `WrittenFloat` if a plain float would be printed differently.
+    """Parse a JSON number. Return a `WrittenFloat` if a plain float would be printed differently.
 
-    Raises `ValueError` if the exponent is outside the range of Decimal.
+    Raises `ValueError` if the exponent is out of range for Decimal.
     """
     number = float(text)
     if repr(number) == text:
@@ -295,10 +295,10 @@ def read_float(text: str) -> float:
 
 
 def restore_digits(given: object, read: object) -> object:
-    """Restore digits that pydantic lost when it made `read` from `given`.
+    """Restore digits that pydantic lost when it converted `given` to `read`.
 
-    In a float field, an integer beyond 2**53 stays an int. A Decimal gets its digits from the text. Lists, tuples and
-    dictionaries are searched, but not nested models.
+    In a float field, an integer beyond 2**53 stays an int. A Decimal is created from the original text. Lists, tuples
+    and dictionaries are searched, but nested models are not.
     """
     if isinstance(read, float):
         return given if type(given) is int and given != read and _rounds_to(given, read) else read
@@ -312,7 +312,7 @@ def restore_digits(given: object, read: object) -> object:
 
 
 def _rounds_to(given: int, read: float) -> bool:
-    """Return whether `read` is the float nearest to `given`. For huge integers, this is infinity."""
+    """Return whether `read` is the float nearest to `given`. For huge integers, that is infinity."""
     try:
         return float(given) == read
     except OverflowError:
@@ -320,5 +320,5 @@ def _rounds_to(given: int, read: float) -> bool:
 
 
 def number_text(number: float) -> str:
-    """Return a number from a judge's JSON as it was written."""
+    """Return a number from a judge's JSON exactly as it was written."""
     return number.written if isinstance(number, WrittenFloat) else str(number)

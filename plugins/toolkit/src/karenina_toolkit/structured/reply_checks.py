@@ -1,6 +1,6 @@
-"""Decides whether a reply is an answer or an error, for all adapters.
+"""Decides for all adapters whether a reply is an answer or an error.
 
-The first rule that applies decides: the reply was filtered, it failed, it was cut off, or it is empty. A run passes all
+The first rule that applies is used: the reply was filtered, it failed, it was cut off, or it is empty. A run passes all
 replies through `check_reply`.
 """
 
@@ -33,14 +33,14 @@ _REASONING: Final = (
 
 
 class EmptyReply(PortError):
-    """Raised when a reply is empty. The call is retried once."""
+    """Raised if a reply is empty. The call is retried once."""
 
     def __init__(self, message: str, usage: Usage) -> None:
         super().__init__(message, category=ErrorCategory.EMPTY, usage=usage)
 
 
 def text_reply(reply: Turn) -> LLMReply:
-    """Return a turn as the reply of a plain-text port, without its tool calls."""
+    """Convert a turn to the reply of a plain-text port, without its tool calls."""
     message = reply.message
     return LLMReply(
         message.content,
@@ -54,10 +54,11 @@ def text_reply(reply: Turn) -> LLMReply:
 
 
 def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) -> ParserReply:
-    """Return a turn requested in `mode` as the reply of a parser port.
+    """Convert a turn that was requested in `mode` to the reply of a parser port.
 
-    Its text is the text of the turn. If there is none, or the mode is "tool", it is the arguments of the tool call
-    instead. The arguments of several calls are joined, which is not valid JSON. Set `arguments` to use these instead.
+    The reply's text is the text of the turn. If the turn has none, or the mode is "tool", the arguments of the tool
+    call are used. If there are several calls, their arguments are joined, which is not valid JSON. If `arguments` is
+    given, it is used instead of the calls' arguments.
     """
     text = reply.message.content
     if mode == "tool" or not text.strip():
@@ -70,11 +71,11 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
-    """Send a request with `ask` and return the reply, if it can be used. `where` is the model and its server.
+    """Send a request with `ask`, and return the reply if it is usable. `where` is the model and its server.
 
-    If the provider's filter refuses the request, the reply is empty with the finish reason `content_filter`, except for
-    the `kind` "agent". Raises `PortError` if the request fails or the reply is rejected. For `max_tokens`, see
-    `check_reply`.
+    If the provider's filter refuses the request, an empty reply with the finish reason `content_filter` is returned,
+    except for the `kind` "agent". Raises `PortError` if the request fails or the reply is rejected. `max_tokens` is
+    explained in `check_reply`.
     """
     try:
         reply = await ask()
@@ -86,7 +87,7 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
     """Return an empty reply for a request that the provider's filter refused.
 
-    Its finish reason is `content_filter`. Raises `error` if it has another cause or if `kind` is "agent".
+    Its finish reason is `content_filter`. If `error` has another cause, or if `kind` is "agent", `error` is raised.
     """
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
@@ -98,14 +99,14 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 
 
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
-    """Sanitize a reply and return it, if it can be used. `where` is the model and its server.
+    """Sanitize a reply, and return it if it is usable. `where` is the model and its server.
 
-    A judge's thoughts are not stored, but if its text is empty and they contain a single JSON object, they become the
-    text. A reply without text counts as cut off if its thoughts used up `max_tokens`, whatever the server says. Agents'
-    replies are only sanitized.
+    A judge's reasoning is not stored. However, if the text is empty and the reasoning contains a single JSON object,
+    the reasoning becomes the text. A reply without text counts as cut off if its reasoning used up `max_tokens`, even
+    if the server reports another reason. The replies of agents are only sanitized.
 
-    Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty without being cut off or
-    filtered.
+    Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty but was neither cut off
+    nor filtered.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -143,13 +144,12 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
 
 
 def ends_empty(trace: Sequence[Message]) -> bool:
-    """Return whether an agent's trace is empty or ends with an empty assistant message."""
+    """Return whether an agent's trace is empty or ends in an empty assistant message."""
     last = trace[-1] if trace else Message.assistant()
     return last.role == "assistant" and not last.tool_calls and not has_content(last.content)
 
 
 def _holds_object(text: str) -> bool:
-    """Return whether a string contains a single readable JSON object."""
     try:
         read_object(text)
     except (ValueError, RecursionError):
@@ -158,9 +158,9 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Explain why a reply is empty. `called` says whether it ended with a tool call.
+    """Explain why a reply is empty. `called` states whether it ended with a tool call.
 
-    This blames the call, the `reasoning`, the `notes` or the server, whichever comes first.
+    The first of these that applies is given as the reason: the call, the `reasoning`, the `notes`, or the server.
     """
     if called:
         why = "the reply calls a tool that was not offered"

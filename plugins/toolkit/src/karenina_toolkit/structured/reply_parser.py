@@ -1,4 +1,4 @@
-"""Extracts the only JSON object in a judge's reply."""
+"""Extraction of the only JSON object from a judge's reply."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 _OBJECT_START: Final = lazy_pattern(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
 _BARE_START: Final = lazy_pattern(r"\{\s*[A-Za-z_][\w-]*\s*:")
 _GOES_ON: Final = lazy_pattern(r"\s*,\s*[\"'\w-]+\s*:")
-"""How the text continues if an object was closed too early."""
+"""Matches text after an object that shows that the object was closed too early."""
 _HALF: Final = lazy_pattern(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
-"""A possible half of a surrogate pair in JSON."""
+"""Matches a possible half of a surrogate pair in JSON."""
 _SKETCH: Final = lazy_pattern(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
-"""The start of a form or set in thoughts, which is not an object."""
+"""Matches the beginning of a form or set in a judge's reasoning, which is not a JSON object."""
 _FIRST_MARK: Final = lazy_pattern(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
 _CHANNEL: Final = lazy_pattern(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _FINAL: Final = lazy_pattern(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
@@ -31,15 +31,15 @@ _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """Read the only JSON object in `text`. Also returns whether it had to be extracted or repaired.
+    """Read the only JSON object in `text`. Return it with a flag that is true if it had to be extracted or repaired.
 
-    The following are removed: a code fence, prose before and after the object (even with braces), thoughts
-    (`split_reasoning`), a list or string around the object, and repetitions of it. The object may be almost JSON
-    (`LenientReader`). Lost backslashes are restored (`restore_backslashes`), and lone surrogates become U+FFFD. Set
-    `whole` for a reply that was cut off, so that nothing is repaired.
+    The following are removed: a code fence, prose before and after the object (even with braces), reasoning
+    (`split_reasoning`), a list or string around the object, and repetitions of the object. The object may be almost
+    JSON (`LenientReader`). Lost backslashes are restored (`restore_backslashes`), and unpaired surrogates become
+    U+FFFD. Set `whole` for a reply that was cut off, so that nothing is repaired.
 
-    Raises `ValueError` if there is no object or there are several, if it is malformed or incomplete, if a key has two
-    different values, or if there is a `NaN` or `Infinity`, which JSON does not have.
+    Raises `ValueError` if there is no object or there are several, if the object is malformed or incomplete, if a key
+    has two different values, or if it contains `NaN` or `Infinity`, which do not exist in JSON.
     """
     value, mended = _read(text, whole=whole)
     if "\\" in text:
@@ -48,7 +48,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
-    """Read the object in `text`, without restoring backslashes. See `read_object`."""
+    """Read the object in `text` without restoring backslashes. See `read_object`."""
     stripped = text.strip()
     if not stripped:
         raise ValueError("the reply is empty")
@@ -75,8 +75,8 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
 def is_complete(text: str) -> bool:
     """Return whether a judge's reply contains a complete JSON object.
 
-    It does if it ends with `}` and its braces are balanced; it is not parsed. A judge would only repeat a complete
-    reply with the wrong contents. An incomplete one was cut off or never started.
+    It does if it ends in `}` and its braces are balanced. In that case, it is not parsed. A complete reply with wrong
+    contents would only be repeated by the judge. An incomplete one was cut off or never started.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
         return True
@@ -88,10 +88,10 @@ def is_complete(text: str) -> bool:
 
 
 def _inside(text: str) -> dict[str, Any]:
-    """Find the only object in a string that is not just JSON, ignoring copies and empty objects.
+    """Return the only object in a string that contains more than JSON. Copies and empty objects are ignored.
 
-    Raises `ValueError` if there is no object, if there are several or more than `_MOST_COPIES`, or if one cannot be
-    read.
+    Raises `ValueError` if there is no object, if there are several different ones or more than `_MOST_COPIES` copies,
+    or if one of them cannot be read.
     """
     text = _without_thoughts(text)
     start = _start_in(text)
@@ -117,9 +117,10 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _start_in(text: str) -> re.Pattern[str]:
-    """Return a pattern for the starts of objects in `text`.
+    """Return a pattern that matches the beginnings of objects in `text`.
 
-    It allows unquoted keys if there is no object with quoted keys, or only inside one with unquoted keys.
+    It matches objects with unquoted keys if there is none with quoted keys, or if one with unquoted keys contains the
+    first object with quoted keys.
     """
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
@@ -135,9 +136,9 @@ def _start_in(text: str) -> re.Pattern[str]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Remove the thoughts from a reply, up to marks at the beginning or the last mark outside any object.
+    """Remove the reasoning from a reply. It ends at markers at the beginning, or at the last marker outside any object.
 
-    Marks in the strings of an object do not count, because a judge may quote an answer.
+    Markers in the strings of an object are ignored, because a judge may quote an answer.
     """
     last_object = text.rfind("{")
     at = 0
@@ -150,7 +151,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
-    """Return the first closing mark, if there is an opening mark at index `at`."""
+    """Return the first closing marker if there is an opening marker at index `at`, otherwise None."""
     first = _FIRST_MARK.match(text, at)
     if first is None or not first["open"]:
         return None
@@ -158,7 +159,10 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return the end of thoughts without an opening mark: after the last mark outside any object, or 0."""
+    """Return the end of reasoning that has no opening marker, or 0.
+
+    The end is the last closing marker outside any object.
+    """
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
@@ -184,7 +188,7 @@ def _last_end(text: str) -> int:
 
 
 def _check_outside(parts: list[str]) -> None:
-    """Raise `ValueError` if the text around an object shows that it is only part of the reply."""
+    """Raise `ValueError` if the text around an object shows that the object is only part of the reply."""
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):
@@ -195,9 +199,9 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Read the object at index `at`, leniently if it is not JSON. Also returns where it ends.
+    """Read the object at index `at`, leniently if it is not JSON. Return it with the index of its end.
 
-    Raises `ValueError` if it is incomplete or malformed.
+    Raises `ValueError` if the object is incomplete or malformed.
     """
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
@@ -211,7 +215,7 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _with_clear_errors(read: Callable[[], T]) -> T:
-    """Call `read` and return its result. Deep nesting and huge numbers raise a clear `ValueError`."""
+    """Return the result of `read`. If it fails because of deep nesting or huge numbers, raise a clear `ValueError`."""
     try:
         return read()
     except json.JSONDecodeError:
@@ -240,7 +244,6 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(word: str) -> NoReturn:
-    """Raise `ValueError` for `NaN`, `Infinity` or `-Infinity`."""
     raise ValueError(f"{word} is no JSON value")
 
 
@@ -249,7 +252,7 @@ _LENIENT: Final = LenientReader(_pairs, _loads)
 
 
 def _where(error: json.JSONDecodeError) -> str:
-    """Return what is wrong with the JSON, with the line and column."""
+    """Return the reason why the JSON is invalid, with the line and column."""
     return f"{error.msg}, line {error.lineno} column {error.colno}"
 
 

@@ -1,6 +1,7 @@
 """Two forms of a judge's schema: OpenAI's strict mode, and a list of fields for the prompt.
 
-Servers that enforce a schema do not always show it to the model. Small models follow a list better than a schema.
+The list is needed because servers that enforce a schema do not always show it to the model, and because small models
+follow a list more closely than a schema.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ _CHANGED = _HOLDING | {"default", "$ref", *_UNKNOWN_TO_OPENAI}
 
 
 def is_official(url: SplitResult) -> bool:
-    """Return whether `url` is OpenAI's own service, which needs a key and strict schemas."""
+    """Return whether `url` is OpenAI's own service, which requires a key and strict schemas."""
     return url.hostname == "api.openai.com"
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """Convert `schema` to strict form, if possible. Returns the schema, and whether it is strict.
+    """Convert `schema` to strict form if possible. Return the schema, and whether it is strict.
 
-    Strict mode requires all keys and allows no others. It has `anyOf` but not `oneOf`, nothing next to a `$ref`, and no
-    defaults. A schema with an optional key or an open map cannot be strict. OpenAI's own service (`official`) does not
-    allow limits on string length either, but on other servers they keep the replies of small models short. Do not
-    change the result, since other calls may share it.
+    Strict mode requires all keys and forbids any others. It supports `anyOf` but not `oneOf`, forbids keywords next to
+    a `$ref`, and has no defaults. A schema with an optional key or an open map cannot be strict. OpenAI's own service
+    (`official`) also forbids limits on string length. They are kept for other servers, because they keep the replies of
+    small models short. Do not modify the result, because other calls may share it.
     """
     try:
         text = to_json(schema)
@@ -41,14 +42,14 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
 
 @lru_cache(maxsize=64)
 def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return `_strict_form` for a schema in JSON. The result is shared and must not be changed."""
+    """Return `_strict_form` for a schema given as JSON. The result is shared and must not be modified."""
     return _strict_form(from_json(text), official)
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
     """Return the strict form of `schema` and True, or a copy and False if it cannot be strict.
 
-    For `official`, see `strict_schema`.
+    `official` is explained in `strict_schema`.
     """
     if not _can_be_strict(schema):
         return dict(schema), False
@@ -56,17 +57,17 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name for the schema that servers accept: its title, up to 64 characters, or `answer`.
+    """Return a name for the schema that servers accept: its title, cut to 64 characters, or `answer`.
 
-    Anything but ASCII letters, digits, `_` and `-` becomes `_`.
+    Anything but ASCII letters, digits, `_` and `-` is replaced with `_`.
     """
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 
 def _can_be_strict(schema: Any) -> bool:
-    """Return whether strict mode can express `schema`.
+    """Return whether `schema` can be expressed in strict mode.
 
-    All keys must be required, and there must be no open maps and no `allOf` of several schemas.
+    All keys must be required. There must be no open maps and no `allOf` with several schemas.
     """
     if not isinstance(schema, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return True
@@ -84,7 +85,7 @@ def _can_be_strict(schema: Any) -> bool:
 
 
 def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
-    """Return the direct subschemas of `schema`. They need not be mappings."""
+    """Return the direct subschemas of `schema`. Invalid ones may not be mappings."""
     subschemas: list[Any] = []
     for key in ("properties", "$defs"):
         subschemas += schema.get(key, {}).values()
@@ -95,7 +96,7 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
-    """Return the strict form of a schema that can be strict. For `official`, see `strict_schema`."""
+    """Return the strict form of a schema that can be strict. `official` is explained in `strict_schema`."""
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     adapted: dict[str, Any] = {}
@@ -132,7 +133,7 @@ _DEEPEST: Final = 4
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
     """Describe the fields of an object's JSON Schema, one per line, with description, type and hint.
 
-    The lines follow the heading `Fields:`. `hints` contains hints by field name.
+    The lines follow the heading `Fields:`. `hints` contains hints keyed by field name.
     """
     lines = []
     for name, part in schema.get("properties", {}).items():
@@ -146,7 +147,8 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Describe the values that match part of a JSON Schema, such as `list of text or null` or `one of "a", "b"`.
 
-    References are resolved in `root`. Anything nested more than four levels deep, counted from `depth`, is `...`.
+    References are resolved in `root`. `depth` is the current nesting level. Anything nested more than four levels deep
+    is shown as `...`.
     """
     if depth > _DEEPEST:
         return "..."
@@ -180,5 +182,5 @@ def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int =
 
 
 def _describe_format(format: str) -> str:
-    """Describe in words which strings have a JSON Schema `format`."""
+    """Describe a JSON Schema string `format` in words."""
     return {"date": "date as YYYY-MM-DD", "date-time": "date and time as in ISO 8601"}.get(format, f"text, {format}")

@@ -1,8 +1,8 @@
-"""Comparing a judge's JSON with its schema, and repairing it if there is no doubt.
+"""Comparing a judge's JSON with its schema, and repairing it if the repair is unambiguous.
 
-This supports the part of JSON Schema that judges' schemas use: `type`, `properties`, `required`, `items`, `enum`,
-`const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to validation.
-`null` is accepted everywhere. It means that the judge found nothing, and the template decides.
+This supports the part of JSON Schema used for judges: `type`, `properties`, `required`, `items`, `enum`, `const`,
+`anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to validation. `null` is
+accepted everywhere. It means that the judge found nothing, and the template decides how to treat it.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from karenina_toolkit.structured.schema_forms import describe_type
 Schema = Mapping[str, Any]
 
 MOST_STEPS: Final = 200_000
-"""Maximum steps for comparing a value with its schema."""
+"""The maximum number of steps for comparing a value with its schema."""
 
 
 class SchemaTooComplex(KareninaError, ValueError):
-    """Raised if a comparison takes too many steps. A few lines of choices and references can need billions."""
+    """Raised if a comparison takes too many steps. A few lines of nested choices and references can need billions."""
 
 
 class _Root(dict[str, Any]):
-    """A whole schema, with the number of comparisons left."""
+    """A complete schema, with the number of comparisons that are still allowed."""
 
     left = MOST_STEPS
 
     @classmethod
     def of(cls, schema: Schema) -> _Root:
-        """Return `schema` with a counter for comparisons, unless it already has one."""
+        """Return `schema` with a counter for comparisons, or unchanged if it already has one."""
         return schema if isinstance(schema, _Root) else cls(schema)
 
     def step(self) -> None:
-        """Count one comparison. Raises `SchemaTooComplex` if there are too many."""
+        """Count a comparison. Raises `SchemaTooComplex` if there have been too many."""
         self.left -= 1
         if self.left < 0:
             raise SchemaTooComplex(
@@ -59,17 +59,17 @@ _EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent 
 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
-    """Repair `data` to fit its schema, and return whether anything changed. No value is lost.
+    """Repair `data` to match its schema. Return it with a flag that is true if anything changed. No value is lost.
 
-    - A boolean: from "true", "yes", "y", "1" and 1; from "false", "no", "n", "0" and 0.
-    - A number: from a string that is a JSON number, even if an enum contains numbers but not this string.
-    - A string: from a number, as it was written. "null" becomes null if strings are not allowed.
-    - A list: from one scalar, unless it may mean several or none; from a string containing a JSON list, or entries
-      separated by semicolons or line breaks.
-    - An enum value: from a string that differs in case, spaces or look-alike code points.
-    - An object: from an object that wraps it in a single foreign key, such as `{"Answer": {...}}`.
+    - A boolean is converted from "true", "yes", "y", "1" and 1, or from "false", "no", "n", "0" and 0.
+    - A number is converted from a string that is a JSON number, unless an enum contains the string itself.
+    - A string is converted from a number, exactly as it was written. "null" becomes null if strings are not allowed.
+    - A list is created from a single scalar, unless that may mean several entries or none. It is also converted from a
+      string that contains a JSON list, or entries separated by semicolons or line breaks.
+    - An enum value is found for a string that differs in case, spaces or look-alike characters.
+    - An object is unwrapped if it is the value of a single unknown key, as in `{"Answer": {...}}`.
 
-    Nothing else is changed. Use `find_mismatches` to see what still does not fit. Raises `SchemaTooComplex` after
+    Nothing else is changed. Use `find_mismatches` to find the remaining problems. Raises `SchemaTooComplex` after
     `MOST_STEPS` comparisons.
     """
     repaired, changed, _ = repair_and_check(data, schema)
@@ -77,7 +77,7 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return how `data` does not match `schema`, with a sentence for each problem.
+    """Return a sentence for each part of `data` that does not match `schema`.
 
     Null always matches, and extra keys are ignored. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
@@ -86,9 +86,9 @@ def find_mismatches(data: object, schema: Schema) -> list[str]:
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Repair `data`, and return whether anything changed and what still does not match.
+    """Repair `data`. Return it, whether anything changed, and the remaining mismatches.
 
-    Data that already matches only changes if it is wrapped in a single foreign key. Raises `SchemaTooComplex` after
+    Data that already matches is only changed if it is wrapped in a single unknown key. Raises `SchemaTooComplex` after
     `MOST_STEPS` comparisons.
     """
     schema = _Root.of(schema)
@@ -103,7 +103,7 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
-    """Return whether `schema` explicitly allows null or has no type. `root` is the schema that contains it."""
+    """Return whether `schema` explicitly allows null or has no type. `root` is the complete schema."""
     root = _Root.of(root)
     root.step()
     schema = _resolve(schema, root)
@@ -117,7 +117,7 @@ def allows_null(schema: Schema, root: Schema) -> bool:
 
 
 def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
-    """Unwrap `data` if it has a single foreign key whose value has the schema's keys."""
+    """Return the only value in `data` if its key is unknown and it has the schema's keys. Otherwise, return `data`."""
     schema = _resolve(schema, root)
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or len(data) != 1:
@@ -130,7 +130,7 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
-    """Repair `value`, if there is no doubt how."""
+    """Repair `value` if the repair is unambiguous."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -145,7 +145,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
-    """Repair a value for a schema without options or an enum."""
+    """Repair a value for a schema that has neither options nor an enum."""
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")
@@ -172,7 +172,7 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
-    """Convert the value to a list with repaired entries, unless it may mean several entries or none."""
+    """Convert `value` to a list with repaired entries, unless it may mean several entries or none."""
     items = schema.get("items")
     if isinstance(value, str):
         held = _parse_list(value) or _split_list(value)
@@ -190,7 +190,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """Repair `value` for one of several schemas, unless it already matches or the repairs differ."""
+    """Repair `value` for one of several schemas, unless it already matches or the possible repairs differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
     repairs: list[Any] = []
@@ -202,7 +202,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value` that does not match. `place` is its path."""
+    """Yield a sentence for each part of `value` that does not match `schema`. `place` is the path of `value`."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -238,14 +238,13 @@ def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator
 
 
 def _fails(value: object, schema: Schema, root: _Root) -> bool:
-    """Return whether `value` does not match `schema`."""
     return next(_misfits(value, schema, root, ""), None) is not None
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
-    """Return the schema that `schema` refers to, also through a single `allOf`, as pydantic writes it.
+    """Return the schema that `schema` refers to. A single `allOf`, as written by pydantic, also counts as a reference.
 
-    After 20 references in a row, the result is an empty schema, which allows everything.
+    After 20 consecutive references, the result is an empty schema, which allows everything.
     """
     if "$ref" not in schema and "allOf" not in schema:
         return schema
@@ -264,7 +263,7 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the alternatives of a schema: its types, if there are several, or its `anyOf` or `oneOf`."""
+    """Return the alternatives of a schema. They come from a list of types, or from `anyOf` or `oneOf`."""
     kinds = schema.get("type")
     if isinstance(kinds, list):
         # null is accepted anyway; it is an option only for the word "null".
@@ -281,7 +280,7 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _match_enum(value: Any, allowed: list[Any]) -> Any:
-    """Return the only allowed value that `value` can mean. If there is none, or several, returns `value`."""
+    """Return the only allowed value that `value` can mean. If there is not exactly one, return `value`."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:
@@ -294,21 +293,21 @@ def _match_enum(value: Any, allowed: list[Any]) -> Any:
 
 
 def _letters(text: str) -> str:
-    """Fold a string for comparing enum values, also removing case and white space."""
+    """Fold a string for comparing enum values. Case and whitespace are ignored."""
     return "".join(fold(text).casefold().split())
 
 
 def _boolean(value: Any) -> Any:
-    """Return the boolean that `value` means, or `value` if it does not mean one."""
+    """Return the boolean that `value` represents. If it does not represent one, return `value`."""
     if isinstance(value, str):
         return _BOOLEANS.get(fold(value).strip().removesuffix(".").casefold(), value)
     return bool(value) if isinstance(value, (int, float)) and value in (0, 1) else value
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
-    """Convert `word` to a number. If this is not possible, returns `value`.
+    """Convert `word` to a number. If this is not possible, return `value`.
 
-    Huge exponents are not possible, and neither are fractions if `kind` is "integer".
+    Huge exponents cannot be converted. If `kind` is "integer", fractions cannot be converted either.
     """
     if not _NUMBER.fullmatch(word):
         return value
@@ -321,7 +320,6 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
-    """Parse a JSON list. Returns None for anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -332,16 +330,16 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Split a string at semicolons or line breaks, without bullets.
+    """Split a string at semicolons or line breaks, and remove bullets.
 
-    Returns None if there are no separators or an entry is empty.
+    Returns None if there are no separators or if an entry is empty.
     """
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
 
 
 def _wants_objects(schema: Schema, root: Schema) -> bool:
-    """Return whether the entries of a list must be objects."""
+    """Return whether the entries of a list have to be objects."""
     items = schema.get("items")
     return isinstance(items, Mapping) and _resolve(items, root).get("type") == "object"
 
@@ -349,7 +347,7 @@ def _wants_objects(schema: Schema, root: Schema) -> bool:
 def _has_type(value: object, kind: str) -> bool:
     """Return whether a value has the JSON Schema type `kind`. 1.0 is an integer, and true is not a number.
 
-    Unknown types match everything.
+    Unknown types match every value.
     """
     if isinstance(value, bool):
         return kind == "boolean"
@@ -375,7 +373,7 @@ def _shown(value: object) -> str:
 
 
 def _at(place: str) -> str:
-    """Return the subject of a sentence about a problem: its place, or "the reply"."""
+    """Return the subject of a sentence about a problem: its location, or "the reply"."""
     return place or "the reply"
 
 
@@ -399,9 +397,9 @@ _ARTICLES = {
 
 
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON Schema of an object with exactly these keys.
+    """Return the JSON Schema of an object that has exactly these keys.
 
-    A judge fills in the keys in order, so put its reasoning before its decision.
+    A judge fills in the keys in the given order, so put its reasoning before its decision.
     """
     return {
         "type": "object",

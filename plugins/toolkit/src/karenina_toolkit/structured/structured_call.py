@@ -1,4 +1,4 @@
-"""Asking a judge for structured output, with one retry."""
+"""Requests to a judge for structured output, with one retry."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REFUSAL = "Your reply cannot be used: "
-"""The beginning of the message in which a model is asked for another reply."""
+"""The beginning of the message that asks a model for another reply."""
 _JUDGE = "the judge"
 _CUT_OFF = "the reply was cut off at max_tokens"
 _NOT_ACCEPTED = "its values are not accepted"
@@ -49,8 +49,8 @@ _CALL_ARGUMENTS = ("arguments", "parameters")
 class InvalidReply(ValueError):
     """Raised by a `validate` function to tell the judge what is wrong with its reply.
 
-    The message is sent to the judge, so it must not contain anything that the judge may not see. Messages of other
-    `ValueError`s are not sent, because a template's code may have put ground truth in them.
+    The message is sent to the judge, so it must not contain anything that the judge should not see. The messages of
+    other `ValueError`s are not sent, because a template's code may have put ground truth in them.
     """
 
 
@@ -58,9 +58,9 @@ class InvalidReply(ValueError):
 class StructuredResult(Generic[T]):
     """A judge's validated reply.
 
-    `data` is the object passed to `validate`. `tries` is the number of calls, and `usage` their total. `repaired` says
-    whether the last reply had to be extracted or repaired. `option_logprobs` is from the last reply (see
-    `ParserReply`).
+    `data` is the object passed to `validate`. `tries` is the number of calls, and `usage` is their total usage.
+    `repaired` is true if the last reply had to be extracted or repaired. `option_logprobs` comes from the last reply
+    (see `ParserReply`).
     """
 
     value: T
@@ -84,8 +84,8 @@ async def ask(
     """Ask a judge to fill in `schema`, and return the validated reply.
 
     `user` is the user message in the prompt for `task`. `validate` converts the object, as in `call_structured`.
-    `model` defaults to the judge of the item. Raises `PortError` if the call fails, and `StructuredError` if no reply
-    is accepted. If the last reply was incomplete, the item counts as failed, and a resumed run runs it again.
+    `model` defaults to the item's judge. Raises `PortError` if a call fails, and `StructuredError` if no reply is
+    accepted. If the last reply was incomplete, the item counts as failed, and a resumed run runs it again.
     """
     form = _Form(context.prompt(task, user, model), schema, validate)
     parser = context.parser(model)
@@ -114,15 +114,15 @@ async def call_structured(
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
 
-    2. `find_mismatches` compares the object with the schema. A missing required key is an error, whatever defaults
-    `validate` has.
+    2. `find_mismatches` compares the object with the schema. A missing required key is an error, whether or not
+    `validate` has a default for it.
 
-    3. `validate` converts the object. `ValueError` or `pydantic.ValidationError` means that the object is not accepted.
+    3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` to reject the object.
 
     An error is sent to the judge in another request, at most `reasks` times, unless the provider's filter stopped the
-    reply. Of pydantic's errors, only those whose text comes from pydantic itself are sent, and of other errors, only
-    the message of an `InvalidReply`. `who` names the model in errors. Raises `StructuredError` if no reply is accepted,
-    and `PortError` if a call fails.
+    reply. Only two kinds of messages are sent: those written by pydantic itself, and those of an `InvalidReply`. Error
+    messages refer to the model as `who`. Raises `StructuredError` if no reply is accepted, and `PortError` if a call
+    fails.
     """
     form = _Form(messages, schema, validate, reasks, who)
     while True:
@@ -132,7 +132,7 @@ async def call_structured(
 
 
 class _Form(Generic[T]):
-    """A form for a judge to fill in. `messages` are for the next request."""
+    """A form for a judge to fill in. `messages` are the messages of the next request."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class _Form(Generic[T]):
         self._usage = NO_USAGE
 
     def read(self, reply: ParserReply) -> StructuredResult[T] | None:
-        """Return the result, or None if the judge should be asked again with the new `messages`.
+        """Return the result, or None if the judge should be asked again with the updated `messages`.
 
         Raises `StructuredError` after the last attempt, or if the reply was filtered.
         """
@@ -180,7 +180,7 @@ class _Form(Generic[T]):
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Read and repair the object in a reply. Also returns whether it had to be extracted or repaired.
+    """Read and repair the object in a reply. Return it with a flag that is true if it was extracted or repaired.
 
     Raises `InvalidReply` if there is no object that matches the schema.
     """
@@ -205,9 +205,9 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of a tool call that a judge wrote as text.
+    """Return the arguments of a tool call that a judge wrote as text, or None.
 
-    Returns None if there is none, or if the schema has a field called `name`.
+    The result is always None if the schema has a field called `name`.
     """
     call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
@@ -222,9 +222,9 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _explain(error: ValueError, reply: ParserReply, who: str) -> tuple[str, str]:
-    """Return the explanation for the judge, without text written by template code, and the full one for the user.
+    """Return two explanations of an error: one for the judge, and one for the user.
 
-    `who` names the model that replied.
+    The one for the judge does not contain text written by template code. `who` names the model that replied.
     """
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
@@ -241,7 +241,7 @@ def _explain(error: ValueError, reply: ParserReply, who: str) -> tuple[str, str]
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
-    """Join pydantic's errors, leaving out those from template code unless `everything` is set."""
+    """Join pydantic's errors. Messages from template code are omitted unless `everything` is set."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
@@ -252,14 +252,14 @@ def _join_errors(error: ValidationError, *, everything: bool) -> str:
 
 @cache
 def _pydantic_error_types() -> frozenset[str]:
-    """Return the types of errors whose messages pydantic writes. Others come from template code."""
+    """Return the types of errors whose messages pydantic writes. Messages of other types come from template code."""
     from pydantic_core.core_schema import ErrorType
 
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}
 
 
 def _retry_messages(reply: ParserReply, problem: str, schema: Mapping[str, Any]) -> list[Message]:
-    """Return the messages for asking again: the judge's reply, unless it is blank, and what is wrong with it."""
+    """Return the messages for a retry: the judge's reply, unless it is blank, and a description of the problem."""
     fields = join_problems(
         [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
     )

@@ -1,8 +1,8 @@
 """Modes for structured output, and finding the best one that a server supports.
 
-The modes are `json_schema` (the server enforces the schema), `tool` (a call to a tool with the schema as its
-parameters) and `prompt` (the schema is part of the prompt). A server refuses requests in a mode that it does not
-support. One call finds this out for the whole run.
+The modes are `json_schema` (the server enforces the schema), `tool` (a call to a tool that has the schema as its
+parameters) and `prompt` (the schema is part of the prompt). A server rejects requests in a mode that it does not
+support. A single call determines this for the whole run.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _OF_THE_LENGTH: Final = re.compile(
 
 
 class Refusal(Enum):
-    """What a server refused: the mode, or just this schema in that mode."""
+    """What a server rejected: the mode, or only the given schema in that mode."""
 
     MODE = "mode"
     SCHEMA = "schema"
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return what the server refused in a request using `mode`, or None for other errors.
+    """Return whether the server rejected the mode or the schema, or None for other errors.
 
     The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported. After other
     errors, no other mode is tried.
@@ -80,10 +80,10 @@ MODES: Final[tuple[StructuredMode, ...]] = ("json_schema", "tool", "prompt")
 """All modes, starting with the best one."""
 
 PATIENCE: Final = 0.2
-"""Maximum seconds to wait for the call that tests a mode.
+"""The maximum number of seconds to wait for the call that tests a mode.
 
-Servers refuse quickly, so a server that has not answered by then has probably accepted the mode. Otherwise, every call
-in flight is refused once, which costs no tokens.
+Servers reject requests quickly, so a server that has not answered by then has probably accepted the mode. If it has
+not, every call in flight is rejected once, which costs no tokens.
 """
 
 
@@ -100,15 +100,15 @@ async def with_best_mode(
     schema: Mapping[str, Any],
     ask: Callable[[StructuredMode], Awaitable[T]],
 ) -> tuple[T, StructuredMode]:
-    """Call `ask` in the first of the `modes` that the server supports. Returns its result and the mode.
+    """Call `ask` in the first of the `modes` that the server supports. Return its result and the mode.
 
-    `server` identifies the server and model. Refusals are remembered as long as the event loop runs, which is one run.
-    Concurrent calls wait a little for the first one, so that they do not try a mode that will fail.
+    `server` identifies the server and model. Rejections are remembered for as long as the event loop runs, which is one
+    run. Concurrent calls wait a short time for the first one, so that they do not try a mode that will fail.
 
-    If a server accepted the mode with another schema, or refuses just this schema, this only counts for this schema. If
-    a call fails permanently in all remaining modes, its refusals are forgotten.
+    If a server rejects only this schema, or has accepted the mode with another schema, the rejection only applies to
+    this schema. If a call fails permanently in all remaining modes, its rejections are forgotten.
 
-    Raises the `PortError` of a request if it is not about the mode or if there are no modes left.
+    Raises a request's `PortError` if the error does not concern the mode, or if there are no modes left.
     """
     memory = _modes_of(server)
     shape = _SchemaKey(schema)
@@ -149,7 +149,7 @@ def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> lis
 
 
 class _SchemaKey:
-    """A schema, identified by a hash of its contents, which is only computed after a refusal."""
+    """A schema, identified by a hash of its contents. The hash is only computed after a rejection."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -165,15 +165,15 @@ class _SchemaKey:
 
 @dataclass(slots=True)
 class _ModeTest:
-    """A call that tests a mode. Others wait for it until `give_up_at`, a time of the event loop."""
+    """A call that tests a mode. Other calls wait for it until `give_up_at`, in event loop time."""
 
     give_up_at: float
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> bool:
-        """Wait until the test ends. Returns False if `give_up_at` or `patience` comes first.
+        """Wait until the test ends. Return False if `give_up_at` or `patience` is reached first.
 
-        `patience` is a time of the event loop, not a number of seconds.
+        `patience` is a point in event loop time, not a number of seconds.
         """
         try:
             async with asyncio.timeout_at(min(self.give_up_at, patience)):
@@ -185,7 +185,7 @@ class _ModeTest:
 
 @dataclass(slots=True)
 class _ServerModes:
-    """The modes accepted and refused by one server and model."""
+    """The modes that a server has accepted and rejected for a model."""
 
     accepted: set[StructuredMode] = field(default_factory=set)
     refused: set[StructuredMode] = field(default_factory=set)
@@ -193,13 +193,13 @@ class _ServerModes:
     tests: dict[StructuredMode, _ModeTest] = field(default_factory=dict)
 
     def refuses(self, mode: StructuredMode, shape: _SchemaKey) -> bool:
-        """Return whether the server has refused the mode, or the schema `shape` in that mode."""
+        """Return whether the server has rejected the mode, or the schema `shape` in that mode."""
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
-        """Remember a refusal, and return a function that forgets it.
+        """Remember a rejection, and return a function that forgets it.
 
-        If the server has accepted the mode before, this only counts for the schema `shape`.
+        If the server has accepted the mode before, the rejection only applies to the schema `shape`.
         """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)
@@ -210,7 +210,7 @@ class _ServerModes:
 
     @asynccontextmanager
     async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Let one call at a time test a mode, until it is known or the others run out of time."""
+        """Let one call at a time test a mode. The others wait until the result is known or they run out of time."""
         own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
@@ -231,7 +231,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return what this run knows about a server's modes."""
+    """Return the modes that a server has accepted and rejected in this run."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

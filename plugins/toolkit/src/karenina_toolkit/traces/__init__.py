@@ -1,7 +1,7 @@
-"""Traces: the messages between a model and its tools, in one form.
+"""Traces: the messages between a model and its tools, in a single format.
 
 A *trace* is a sequence of `Message`s. A *recording* is a conversation in JSON, in the format of the program that wrote
-it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has its own functions.
+it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has functions of its own.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ from karenina_core.models.ports import Message, Role, ToolCall
 
 
 class TraceFormatError(ValueError):
-    """Raised if a recording cannot be read without losing something. The message says which entry, and why."""
+    """Raised if a recording cannot be read without losing something. The message names the entry and the reason."""
 
 
 @contextmanager
 def in_entry(number: int) -> Iterator[None]:
-    """Add the number of an entry, from 1, to any `TraceFormatError` raised in the block."""
+    """Add the number of an entry (from 1) to any `TraceFormatError` raised in the `with` block."""
     try:
         yield
     except TraceFormatError as error:
@@ -31,7 +31,7 @@ _IGNORED_KEYS = ("type", "cache_control")
 def describe_block(kind: str, block: Mapping[str, Any]) -> str:
     """Describe a block on one line: `[kind]`, followed by its contents as JSON.
 
-    `type`, `cache_control` and empty values are left out. Encoded bytes, such as pictures, are replaced by their
+    `type`, `cache_control` and empty values are omitted. Encoded bytes, such as pictures, are replaced with their
     length.
     """
     held = {key: value for key, value in block.items() if key not in _IGNORED_KEYS and value not in (None, "", [], {})}
@@ -39,7 +39,10 @@ def describe_block(kind: str, block: Mapping[str, Any]) -> str:
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """Return the list under `key`, which may be missing. Raises `TraceFormatError` if it is not a list."""
+    """Return the list under `key`. If it is missing, return an empty one.
+
+    Raises `TraceFormatError` if the value is not a list.
+    """
     value = data.get(key)
     if not value:
         return ()
@@ -49,9 +52,9 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key` as a string, if there is one.
+    """Return the id or name under `key` as a string, or None if it is missing.
 
-    Raises `TraceFormatError` if it is neither a string nor an integer.
+    Raises `TraceFormatError` if the value is neither a string nor an integer.
     """
     value = data.get(key)
     if value is None or value == "":
@@ -62,12 +65,12 @@ def get_name(data: Mapping[str, Any], key: str) -> str | None:
 
 
 def as_json(value: Any) -> str:
-    """Return `value` as JSON on one line, with encoded bytes replaced by their length."""
+    """Return `value` as JSON on one line. Encoded bytes are replaced with their length."""
     return json.dumps(_shorten(value), ensure_ascii=False)
 
 
 def _shorten(value: Any) -> Any:
-    """Replace encoded bytes in a JSON value by their length."""
+    """Replace encoded bytes in a JSON value with their length."""
     if isinstance(value, str):
         return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
     if isinstance(value, Mapping):
@@ -78,9 +81,9 @@ def _shorten(value: Any) -> Any:
 
 
 def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
-    """Yield messages with `role`, joining consecutive strings by line breaks.
+    """Yield messages with the given role, joining consecutive strings with line breaks.
 
-    Parts that are already messages are yielded unchanged. Without any parts, this yields one empty message.
+    Parts that are already messages are yielded unchanged. If there are no parts, a single empty message is yielded.
     """
     texts: list[str] = []
     is_empty = True
@@ -98,19 +101,18 @@ def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
 
 
 def comparable(message: Message) -> tuple[object, ...]:
-    """Return what a repeated message has in common with the original: role, text, and calls without ids."""
+    """Return a key that is the same for a message and its repetitions: the role, the text, and calls without ids."""
     calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
     return message.role, message.content.strip(), calls
 
 
 class TurnBuilder:
-    """Builds an assistant turn from text, thoughts and calls."""
+    """Builds an assistant turn from text, reasoning and calls."""
 
     def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
-        """Reset the builder to a turn that has not begun."""
         self.text = ""
         self._calls: list[ToolCall] = []
         self._thoughts: list[str] = []
@@ -123,21 +125,21 @@ class TurnBuilder:
         return bool(self._calls)
 
     def begin(self) -> None:
-        """Start a turn. If nothing follows, it becomes an empty message."""
+        """Start a turn. If nothing is added to it, it becomes an empty message."""
         self._begun = True
 
     def add_text(self, text: str, *, same_line: bool = False) -> None:
-        """Add text, on a new line unless `same_line` is set."""
+        """Add text. It starts on a new line unless `same_line` is set."""
         self._begun = True
         self.text += ("" if same_line or not self.text else "\n") + text
 
     def add_thought(self, thought: str) -> None:
-        """Add a thought outside the answer."""
+        """Add reasoning that is not part of the answer."""
         self._begun = True
         self._thoughts.append(thought)
 
     def add_note(self, note: str) -> None:
-        """Add a note about a part that is not included in the text."""
+        """Add a note about a part that the text does not include."""
         self._begun = True
         self._notes.append(note)
 
@@ -147,7 +149,7 @@ class TurnBuilder:
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """Yield the message of the turn, if one was started, and start over."""
+        """Yield the message of the turn, if a turn was started, and reset the builder."""
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
             calls = tuple(self._calls)

@@ -18,8 +18,8 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
     """Convert recorded traffic to a trace. `exchanges` are objects with a `request` and its `response`.
 
-    Raises `TraceFormatError` if there are no exchanges, if one cannot be read, or if they are not a single
-    conversation. Use `convert_conversations` for several.
+    Raises `TraceFormatError` if there are no exchanges, if one cannot be read, or if they belong to several
+    conversations. In the last case, use `convert_conversations`.
     """
     conversations = _conversations(exchanges)
     if len(conversations) > 1:
@@ -37,12 +37,12 @@ def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
 
     An exchange continues a conversation in two cases:
 
-    - Its request repeats the last conversation message by message: role, text, and the names and arguments of
-      calls. Ids and thoughts may differ; a thought that is not repeated is kept.
+    - Its request repeats the last conversation message by message, with the same roles, texts, and names and arguments
+      of calls. Ids and reasoning may differ. Reasoning that is not repeated is kept.
     - Its request names an earlier response as its `previous_response_id`.
 
-    Otherwise it begins another conversation, even if only the instructions differ. If a response has no message (an
-    error, a token count, a blocked prompt), the conversation ends with the request, unless it is repeated.
+    Otherwise, it begins a new conversation, even if only the instructions differ. If a response has no message (an
+    error, a token count, a blocked prompt), the conversation ends with the request, unless the request is repeated.
 
     Raises `TraceFormatError` if an exchange cannot be read or a response contains several replies.
     """
@@ -51,7 +51,7 @@ def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
 
 @dataclass
 class _Conversation:
-    """A conversation so far. `first` is the number of its first exchange, from 1."""
+    """A conversation so far. `first` is the number of its first exchange, counted from 1."""
 
     first: int
     format: Format | None
@@ -63,7 +63,7 @@ class _Conversation:
 
 @dataclass(frozen=True)
 class _ParsedExchange:
-    """An exchange, as far as it can be read without the earlier ones."""
+    """An exchange, parsed as far as possible without the earlier ones."""
 
     format: Format | None
     asked: list[object]
@@ -74,7 +74,7 @@ class _ParsedExchange:
 
 
 def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
-    """Return the conversations in `exchanges`. Raises `TraceFormatError` with the number of the exchange."""
+    """Return the conversations in `exchanges`. Raises `TraceFormatError`, which states the number of the exchange."""
     conversations: list[_Conversation] = []
     for number, exchange in enumerate(exchanges, 1):
         try:
@@ -97,9 +97,9 @@ def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
-    """Read an exchange, as far as possible without the earlier ones.
+    """Parse an exchange as far as possible without the earlier ones.
 
-    Raises `TraceFormatError` if it has no request or response, or if their formats differ.
+    Raises `TraceFormatError` if the exchange has no request or response, or if their formats differ.
     """
     request = exchange.get("request") if isinstance(exchange, Mapping) else None
     response = exchange.get("response") if isinstance(exchange, Mapping) else None
@@ -123,7 +123,7 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return the entries of a response with their format. If it says why it has no message, there are none.
+    """Return the entries of a response, and their format. If it gives a reason for having no message, there are none.
 
     Raises `TraceFormatError` if the format is unknown.
     """
@@ -143,7 +143,7 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
-    """Add a request to the last conversation, if it repeats it, and return the conversation."""
+    """If a request repeats the last conversation, add it there and return the conversation, otherwise None."""
     if not conversations:
         return None
     last = conversations[-1]
@@ -157,7 +157,7 @@ def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedEx
 
 
 def _continue_referenced(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation:
-    """Add a request to the conversation whose last response it refers to, and return the conversation.
+    """Add a request to the conversation whose last response it refers to, and return that conversation.
 
     Raises `TraceFormatError` if there is no such conversation.
     """
@@ -173,7 +173,7 @@ def _continue_referenced(conversations: Sequence[_Conversation], parsed: _Parsed
 
 
 def _restore_thoughts(messages: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:
-    """Restore thoughts from `earlier` messages that were not repeated."""
+    """Restore the reasoning from `earlier` messages that was not repeated."""
     restored = list(messages)
     for place, message in enumerate(earlier):
         if message.reasoning and not restored[place].reasoning:

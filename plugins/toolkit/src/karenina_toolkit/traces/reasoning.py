@@ -1,4 +1,4 @@
-"""Reasoning in a model's answer, between marks such as `<think>` and `</think>`."""
+"""Reasoning in a model's answer, between markers such as `<think>` and `</think>`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS: Final = (
     *("hink>", "hinking>", "hought>", "houghts>", "easoning>", "HINK>", "HINK]", "think▷"),
     *("_THINKING|>", "_of_thought|>", "<|channel", "<channel|>", "assistantfinal"),
 )
-"""Every mark contains one of these, and most answers contain none."""
+"""Words for a quick check. Every marker contains one of them, and most answers contain none."""
 _NAMES: Final = r"think|thinking|thoughts?|reasoning|seed:think|longcat_think"
 MARK: Final = lazy_pattern(
     rf"(?P<open><(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought\b)"
@@ -23,31 +23,33 @@ MARK: Final = lazy_pattern(
     r"|(?:<\|end\|>)?<\|start\|>assistant<\|channel\|>final<\|message\|>)",
     re.IGNORECASE,
 )
-"""Marks of DeepSeek, Qwen and most others, Anthropic's prompts, Google's OpenAI endpoint, Mistral, Seed-OSS, LongCat,
-Kimi, Cohere, Sky-T1, Gemma, and gpt-oss if the start of its channels is missing.
+"""The markers of many model families.
+
+They are used by DeepSeek, Qwen and most others, Anthropic's prompts, Google's OpenAI endpoint, Mistral, Seed-OSS,
+LongCat, Kimi, Cohere, Sky-T1 and Gemma, and by gpt-oss if the start of its channels is missing.
 """
 _FENCE: Final = lazy_pattern(r"^[ \t]*(?P<marks>```+|~~~+)(?P<info>[^\n]*)$", re.MULTILINE)
 _QUOTED: Final = lazy_pattern(
     r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|\u2018[^\u2019\n]{0,200}\u2019|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
 _MENTION: Final = lazy_pattern(r"[ \t]+[a-z(]|[,;:!?)\]}]|\.(?!\d)|-[a-z]")
-"""How a sentence continues after a mark that it only mentions."""
+"""Matches the continuation of a sentence after a marker that the sentence only mentions."""
 _CLOSINGS: Final = {
     **dict(zip("({[\u201c\u00ab\u2018*_|`\"'", ")}]\u201d\u00bb\u2019*_|`\"'", strict=True)),
     ">": "</",
     "=": "",
 }
-"""What closes markup or a bracket before a mark. A mark inside is only mentioned."""
+"""The character that closes each kind of markup or bracket before a marker. A marker inside them is only mentioned."""
 _QUOTES: Final = frozenset("`\"'\u201c\u00ab\u2018")
 _LIST_ITEM: Final = lazy_pattern(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
 _SENTENCE_END: Final = lazy_pattern(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
 _GOES_ON: Final = lazy_pattern(r"[ \t]*\n[a-z]")
 _ABOUT_PAIR: Final = lazy_pattern(r"[\s,/&]*(?:[a-z]{1,5}[\s,/&]+|\u2026|\.{3})?")
-"""What comes between a pair of marks that a sentence mentions."""
+"""Matches the text between a pair of markers that a sentence only mentions."""
 _ABOUT_FIRST: Final = lazy_pattern(
     r"[ \t]+(?:is|are|and|or|marks?|tags?|tokens?|begins?|starts?|opens?|means|denotes|indicates|precedes)\b[^\n]*"
 )
-"""How a line continues after an opening mark that it only mentions, up to the closing mark."""
+"""Matches the text between an opening marker that a line only mentions and the closing marker."""
 _NO_THOUGHT: Final = lazy_pattern(r"[,;:)\]}]")
 _CHANNEL: Final = lazy_pattern(
     r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
@@ -57,32 +59,32 @@ _CHANNEL: Final = lazy_pattern(
 _PLAIN_CHANNELS: Final = lazy_pattern(
     r"\Aanalysis(?=[^\s:;,.a-z])(?P<thought>.*?)assistantfinal(?=[^\s:;,.])(?P<text>.*)\Z", re.DOTALL
 )
-"""The channels of gpt-oss after a server has removed the special tokens."""
+"""Matches the channels of gpt-oss after a server has removed the special tokens."""
 _NOTHING: Final = lazy_pattern(
     rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
     r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",
     re.IGNORECASE,
 )
-"""Spaces, invisible and control characters, marks, and special tokens that a server left in."""
+"""Matches spaces, invisible and control characters, markers, and special tokens that a server did not remove."""
 _LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
-    """Return whether a reply has any content apart from spaces, special tokens and empty reasoning."""
+    """Return whether a reply contains more than spaces, special tokens and empty reasoning."""
     nothing = _NOTHING.match(text)
     return nothing is None or nothing.end() < len(text)
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
-    """Split `text` into the reasoning at its start, if any, and the answer.
+    """Split `text` into the reasoning at its start (or None) and the answer.
 
-    - If the text starts with an opening mark, the reasoning ends at the first closing mark that is neither in a
-      code fence nor quoted. Pairs of marks that follow directly continue the reasoning.
-    - Without an opening mark, which the server may have put into the prompt, the reasoning ends at the last closing
-      mark that is not just mentioned in a sentence.
+    - If the text starts with an opening marker, the reasoning ends at the first closing marker that is neither in a
+      code fence nor quoted. If other pairs of markers follow directly, they are part of the reasoning too.
+    - If there is no opening marker, because the server may have put it into the prompt, the reasoning ends at the last
+      closing marker that is not just mentioned in a sentence.
 
-    Marks anywhere else belong to the answer. If nothing follows the reasoning, the text is the answer. If it was
-    `cut_off`, it is all reasoning, and the answer is empty.
+    Markers anywhere else belong to the answer. If nothing follows the reasoning, the whole text is the answer. With
+    `cut_off`, the whole text is then reasoning, and the answer is empty.
     """
     if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
         return None, text
@@ -98,9 +100,9 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
 
 
 def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> list[Message]:
-    """Move reasoning in assistant messages from `content` to `reasoning`.
+    """Move the reasoning in assistant messages from `content` to `reasoning`.
 
-    `cut_off` says whether the last message was cut off. A message with tool calls may be just reasoning.
+    `cut_off` states whether the last message was cut off. A message with tool calls may consist only of reasoning.
     """
     last = len(trace) - 1
     return [
@@ -112,9 +114,9 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
-    """Move reasoning in a message from `content` to `reasoning`, after any that is already there.
+    """Move the reasoning in a message from `content` to the end of `reasoning`.
 
-    For `cut_off`, see `split_reasoning`.
+    `cut_off` is explained in `split_reasoning`.
     """
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:
@@ -123,7 +125,7 @@ def _split_message(message: Message, *, cut_off: bool) -> Message:
 
 
 def _split_channels(text: str) -> tuple[str, str] | None:
-    """Split gpt-oss channels into reasoning and the (`final`) answer. Returns None if the text has none."""
+    """Split gpt-oss channels into reasoning and answer (the channel `final`). Return None if there are no channels."""
     plain = _PLAIN_CHANNELS.match(text)
     if plain is not None:
         return plain["thought"].strip(), plain["text"].strip()
@@ -137,9 +139,9 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
-    """Split text at marks such as `<think>` into reasoning and answer. Returns None if there is no reasoning.
+    """Split text at markers such as `<think>` into reasoning and answer. Return None if there is no reasoning.
 
-    The answer is empty if the text was `cut_off` in its reasoning.
+    If the text was `cut_off` in its reasoning, the answer is empty.
     """
     every = list(MARK.finditer(text))
     begins = bool(every) and bool(every[0]["open"]) and not text[: every[0].start()].strip()
@@ -163,7 +165,7 @@ def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
 
 
 def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Find the mark that ends the reasoning after an opening mark, if any."""
+    """Return the index of the marker that ends the reasoning after an opening marker, or None."""
     closing = [place for place, mark in enumerate(marks) if mark["close"]]
     last = closing[0] if closing else None
     for place in closing[1:]:
@@ -182,22 +184,22 @@ def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
 
 
 def _find_lone_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Find the mark that ends the reasoning without an opening mark, if any."""
+    """Return the index of the marker that ends reasoning without an opening marker, or None."""
     if any(mark["open"] for mark in marks):
         return None
     return next((place for place in reversed(range(len(marks))) if _ends_thoughts(text, *marks[place].span())), None)
 
 
 def _is_inside_line(text: str, start: int, after: int) -> bool:
-    """Return whether there is anything but white space on the line between `after` and `start`."""
+    """Return whether the line that contains `start` has anything but whitespace before it, from `after` on."""
     return bool(text[max(text.rfind("\n", after, start) + 1, after) : start].strip())
 
 
 def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
-    """Return whether a sentence only mentions a pair of marks.
+    """Return whether a sentence only mentions a pair of markers.
 
-    There is then almost nothing between them, or a verb or comma after the first, and the sentence continues after the
-    second.
+    In that case, there is almost nothing between them, or the first one is followed by a verb or comma, and the
+    sentence continues after the second one.
     """
     if not opening["open"]:
         return False
@@ -207,13 +209,13 @@ def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> 
 
 
 def _is_quoted(text: str, mark: re.Match[str]) -> bool:
-    """Return whether a mark is in quotation marks."""
+    """Return whether a marker is enclosed in quotation marks."""
     before = text[max(mark.start() - 1, 0) : mark.start()]
     return before in _QUOTES and text.startswith(_CLOSINGS[before], mark.end())
 
 
 def _ends_thoughts(text: str, start: int, end: int) -> bool:
-    """Return whether a closing mark ends thoughts. It may also be mentioned in a sentence, table or list."""
+    """Return whether a closing marker ends the reasoning, and is not just mentioned in a sentence, table or list."""
     from_ = max(start - _LOOKED_AT, 0)
     before = text[max(text.rfind("\n", from_, start) + 1, from_) : start]
     line = before.rstrip()
@@ -230,7 +232,7 @@ def _ends_thoughts(text: str, start: int, end: int) -> bool:
 
 
 def _outside(marks: Sequence[re.Match[str]], hidden: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
-    """Yield the marks that begin outside the hidden parts."""
+    """Yield the markers that do not begin inside a hidden part."""
     place = end = 0
     for mark in marks:
         while place < len(hidden) and hidden[place][0] <= mark.start():

@@ -1,4 +1,4 @@
-"""How the last reply in a recording ended, as far as the recording says."""
+"""How the last reply in a recording ended, according to the recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karenina_toolkit.traces.formats import opentelemetry
 from karenina_toolkit.traces.formats.openai_chat import refused
 
 END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-"""The keys under which programs store why a reply ended."""
+"""The keys under which programs store the reason why a reply ended."""
 
 _INNER: Final = ("data", "kwargs", "message", "response_metadata", "additional_kwargs", "incomplete_details")
 _REPLIES: Final = ("choices", "candidates")
@@ -20,9 +20,10 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return how the last reply in a recording ended, as in `read_end`, by default ("stop", None).
+    """Return how the last reply in a recording ended. The result has the same form as that of `read_end`.
 
-    A refusal counts as "content_filter", as it does with a live model.
+    If the recording does not say, the result is ("stop", None). A refusal counts as "content_filter", as it does for a
+    live model.
     """
     end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):
@@ -33,7 +34,7 @@ def find_end(recording: object) -> tuple[FinishReason, str | None]:
 
 
 def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] | None:
-    """Return the finish reason in an object, or the status of a broken reply, if any."""
+    """Return the finish reason in an object, or the status of an incomplete reply. If it has neither, return None."""
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
     if stated is not None:
         return read_choice_end({**holder, "finish_reason": stated})
@@ -45,10 +46,10 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Add the finish reason in `row` to the recording, which is part of it.
+    """Add the finish reason in `row` to the recording, which is part of `row`.
 
-    A string becomes an assistant message, and a list of messages an object. A reason in the recording itself takes
-    precedence, and an object with `replicates` is not changed.
+    To hold the reason, a string is converted to an assistant message, and a list of messages to an object. A reason in
+    the recording itself takes precedence. An object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
     if not beside:
@@ -63,7 +64,7 @@ def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
 
 
 def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects that may contain the finish reason of the last reply, the most important first."""
+    """Yield the objects that may contain the finish reason of the last reply, in order of precedence."""
     if _is_list(recording):
         if recording:
             yield from _iter_entry(recording[-1])
@@ -94,7 +95,10 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
-    """Yield an entry and the objects in it that may contain a finish reason, if it is the model's."""
+    """Yield an entry of the model and the objects in it that may contain a finish reason.
+
+    For other entries, nothing is yielded.
+    """
     if not isinstance(entry, Mapping) or entry.get("role", entry.get("type")) in _OTHERS:
         return
     yield entry
@@ -103,11 +107,10 @@ def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_refusal(content: object) -> bool:
-    """Return whether `content` consists of refusals."""
     parts = content if _is_list(content) else ()
     return bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    """Return whether a value is a sequence, but not a string."""
+    """Return whether a value is a sequence other than a string."""
     return isinstance(value, Sequence) and not isinstance(value, str)

@@ -45,7 +45,7 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 class OpenedRecording:
     """The entries of a recording without its envelope.
 
-    `before` contains instructions from next to the entries. `format` is the format of the envelope, if it has one.
+    `before` contains instructions that the envelope stores separately. `format` is the format of the envelope, or None.
     """
 
     entries: Sequence[object]
@@ -57,8 +57,8 @@ class OpenedRecording:
 class Envelope:
     """A kind of object that contains a conversation.
 
-    `marks` returns whether an object is of this kind. `open` returns its entries, or raises `TraceFormatError`. `keys`
-    is how messages describe it.
+    `marks` returns whether an object is of this kind. `open` returns the object's entries, or raises
+    `TraceFormatError`. `keys` describes this kind of object in messages.
     """
 
     name: str
@@ -72,11 +72,11 @@ def convert_recording(recording: Recording) -> list[Message]:
 
     A recording is a list of messages, items or events in one of `FORMATS`, or an object that contains one
     (`ENVELOPES`), such as a request, a response, or the result or state of a framework. `Message` objects are returned
-    unchanged. An empty list is an empty trace.
+    unchanged. An empty list results in an empty trace.
 
     Nothing is lost silently: pictures and unknown blocks are described in text. Item ids, signatures, citations, log
-    probabilities and token counts are left out. Raises `TraceFormatError` if an entry cannot be read, formats are
-    mixed, or this is not a recording.
+    probabilities and token counts are omitted. Raises `TraceFormatError` if an entry cannot be read, if formats are
+    mixed, or if `recording` is not a recording.
     """
     opened = open_recording(recording)
     if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
@@ -87,7 +87,7 @@ def convert_recording(recording: Recording) -> list[Message]:
 def open_recording(recording: object) -> OpenedRecording:
     """Return the entries of a recording without its envelope.
 
-    Raises `TraceFormatError` if the envelope is unknown or the recording is neither an object nor a list.
+    Raises `TraceFormatError` if the envelope is unknown, or if the recording is neither an object nor a list.
     """
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)
@@ -101,7 +101,10 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return the envelope of a recording, if it is known. Raises `TraceFormatError` if two fit."""
+    """Return the envelope of a recording, or None if it is unknown.
+
+    Raises `TraceFormatError` if there are several candidates.
+    """
     fitting = [envelope for envelope in ENVELOPES if envelope.marks(recording)]
     if not fitting and _is_single(recording):
         return SINGLE
@@ -116,7 +119,7 @@ def find_envelope(recording: Entry) -> Envelope | None:
 def is_conversation(document: object) -> bool:
     """Return whether the keys of `document` show that it is a conversation rather than a list of outputs.
 
-    It must have a known envelope and an entry from a model.
+    It must have a known envelope and an entry written by a model.
     """
     try:
         opened = open_recording(document)
@@ -133,7 +136,7 @@ def is_conversation(document: object) -> bool:
 
 
 def _is_asked(entry: Entry) -> bool:
-    """Return whether an entry is from the system or the user."""
+    """Return whether an entry comes from the system or the user."""
     return _role_of(entry) in _ASKING
 
 
@@ -143,9 +146,9 @@ def _role_of(entry: Entry) -> object:
 
 
 def parse_json_conversation(text: str) -> Any:
-    """Parse a whole conversation with a message from a model. Returns None for anything else.
+    """Parse text that is a complete conversation with a message from a model. Return None for anything else.
 
-    A JSON answer may have keys such as `type` and `role` too, but no text from a model.
+    A JSON answer may also have keys such as `type` and `role`, but it contains no text from a model.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -157,7 +160,7 @@ def parse_json_conversation(text: str) -> Any:
 
 
 def _has_model(document: Any) -> bool:
-    """Return whether a conversation has text from a model. If it is unreadable, an entry is enough."""
+    """Return whether a conversation contains text from a model. If it cannot be read, any entry from a model counts."""
     try:
         messages = convert_recording(document)
     except TraceFormatError:
@@ -167,7 +170,7 @@ def _has_model(document: Any) -> bool:
 
 
 def parse_conversation(text: str) -> list[Message] | None:
-    """Parse a whole conversation, in JSON or with headings or roles. Returns None for anything else.
+    """Parse a complete conversation, in JSON or with headings or roles. Return None for anything else.
 
     Raises `TraceFormatError` if the conversation cannot be read.
     """
@@ -180,14 +183,13 @@ def parse_conversation(text: str) -> list[Message] | None:
 
 
 def _require_list(value: object) -> Sequence[object]:
-    """Return `value` if it is a list. Raises `TraceFormatError` otherwise."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise TraceFormatError(f"the recording must be a list of messages, not {type(value).__name__}")
     return value
 
 
 def _read_instructions(value: Any) -> list[Message]:
-    """Convert instructions next to the entries to messages, in any service's format."""
+    """Convert instructions that are stored separately from the entries to messages, from any service's format."""
     if not value:
         return []
     if isinstance(value, Mapping):
@@ -198,7 +200,7 @@ def _read_instructions(value: Any) -> list[Message]:
 
 
 def _has_types(blocks: Sequence[Any]) -> bool:
-    """Return whether all blocks are text or have a `type`. Bedrock's do not."""
+    """Return whether all blocks are text or have a `type`. Bedrock's blocks do not."""
     return all(isinstance(block, str) or (isinstance(block, Mapping) and "type" in block) for block in blocks)
 
 
@@ -213,7 +215,7 @@ def _open_messages(document: Entry) -> OpenedRecording:
 
 
 def _holder_of_messages(document: Entry) -> Entry:
-    """Return the object with the messages, which may be the values of a LangGraph snapshot or checkpoint."""
+    """Return the object that contains the messages. It may be the values of a LangGraph snapshot or checkpoint."""
     if "messages" in document:
         return document
     checkpoint = document.get("checkpoint")
@@ -241,13 +243,12 @@ def _marks_responses(document: Entry) -> bool:
 
 
 def _open_contents(document: Entry) -> OpenedRecording:
-    """Return the contents of a Google API request."""
     instructions = document.get("systemInstruction") or document.get("system_instruction")
     return OpenedRecording(_require_list(document["contents"]), _read_instructions(instructions), GOOGLE)
 
 
 def open_reply(response: Entry) -> OpenedRecording | None:
-    """Return the reply in the choices or candidates of a response, if it has them.
+    """Return the reply in the choices or candidates of a response, or None if it has neither.
 
     Raises `TraceFormatError` if there are several replies.
     """
@@ -267,7 +268,7 @@ def open_reply(response: Entry) -> OpenedRecording | None:
 
 
 def _open_reply(document: Entry) -> OpenedRecording:
-    """Return the reply in a response. If the list of replies is empty, there are no entries."""
+    """Return the reply in a response. If it contains no replies, there are no entries."""
     return open_reply(document) or OpenedRecording(())
 
 
@@ -279,17 +280,15 @@ def _is_single(document: Entry) -> bool:
 
 
 def _open_bedrock(document: Entry) -> OpenedRecording:
-    """Return the message in a Bedrock API response."""
     return OpenedRecording([document["output"]["message"]], (), BEDROCK)
 
 
 def _open_spans(document: Entry) -> OpenedRecording:
-    """Return the conversation in OpenTelemetry spans."""
     return OpenedRecording((), opentelemetry.read_spans(opentelemetry.find_spans(document)))
 
 
 def _open_result(document: Entry) -> OpenedRecording:
-    """Return the result of a Claude Code run as its only entry."""
+    """Return the result of a Claude Code run as a recording with a single entry."""
     return OpenedRecording([document], (), CLAUDE_CODE)
 
 

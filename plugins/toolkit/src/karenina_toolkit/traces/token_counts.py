@@ -1,7 +1,7 @@
-"""The token counts of a reply, whatever the server calls them.
+"""The token counts of a reply, under the names used by different servers.
 
 The names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere, OpenRouter and
-LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads those of the Anthropic Messages API.
+LiteLLM. `karenina_toolkit.traces.formats.anthropic` handles those of the Anthropic Messages API.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _KINDS: Final = {
 
 
 def read_usage(data: Any) -> Usage:
-    """Read the `usage` of a chat completion. Missing counts are 0.
+    """Convert the `usage` of a chat completion. Missing counts are 0.
 
-    Some servers count the model's thoughts only in the total, so the output is at least the total minus the input.
-    Cached tokens beyond the input are added to the input, and reasoning tokens beyond the output to the output.
+    Some servers only include reasoning in the total, so the output is at least the total minus the input. If there are
+    more cached tokens than input tokens, they are added to the input. If there are more reasoning tokens than output
+    tokens, they are added to the output.
     """
     if not isinstance(data, Mapping):
         return Usage(calls=1)
@@ -66,7 +67,7 @@ def read_usage(data: Any) -> Usage:
 
 
 def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts in an object and its details to `counts`. The largest of each kind wins."""
+    """Add the counts in an object and its details to `counts`. The largest count of each kind is kept."""
     for name, value in data.items():
         kind = _KINDS.get(name)
         if kind is not None:
@@ -80,8 +81,8 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 def larger_usage(before: Any, after: Any) -> Any:
     """Merge two `usage` objects of a stream, taking the larger value of each count.
 
-    Counts grow during a stream, but the last object may lack some of them or have zeros. Either object may be missing,
-    and neither is changed.
+    Counts grow during a stream, but the last object may lack some of them or contain zeros. Either object may be
+    missing, and neither is modified.
     """
     if not isinstance(before, Mapping):
         return after or before

@@ -1,4 +1,4 @@
-"""A trace as text for judges and people, its answer, and its metrics."""
+"""A trace's text for judges and people, its answer, and its metrics."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ _SAYS_IT_FAILED = re.compile(
     re.IGNORECASE,
 )
 _SHORT = 300
-"""Maximum characters of an output to search for such words. In longer outputs, they are mostly quoted."""
+"""The maximum length of an output to search for words such as "failed". Longer outputs mostly quote them.
+"""
 _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
     """Return a trace as text, with a heading such as `[2] assistant` for each message.
 
-    Every line of content begins with `| `, so that it cannot be taken for a heading. Tool calls have their own
-    headings. Thoughts are left out unless `reasoning` is set. Raises `TraceFormatError` if a recording cannot be read.
+    Every line of content begins with `| `, so that it cannot be mistaken for a heading. Tool calls have their own
+    headings. Reasoning is omitted unless `reasoning` is set. Raises `TraceFormatError` if a recording cannot be read.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
@@ -56,13 +57,13 @@ def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
 
 
 def _content(text: str) -> str:
-    """Return `text` with a mark before each of its lines."""
+    """Return `text` with a marker at the start of each line."""
     # splitlines recognizes more line breaks than \n, and so may the reader of the text.
     return "\n".join(CONTENT_MARK + line for line in text.splitlines())
 
 
 def _name(name: str | None) -> str:
-    """Return the name of a tool, in quotes if it could break the heading. A model may have written it."""
+    """Return the name of a tool. It is quoted if it could break the heading, because a model may have written it."""
     if not name:
         return "(unnamed)"
     return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)
@@ -70,7 +71,7 @@ def _name(name: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """Whether a trace is `valid`, with its `final` answer or an `error`. Truthy if it is valid."""
+    """Whether a trace is `valid`, with its `final` answer or an `error`. It is truthy if the trace is valid."""
 
     valid: bool
     final: str | None = None
@@ -81,15 +82,16 @@ class TraceVerdict:
 
 
 def final_ai_message(trace: Recording) -> str | None:
-    """Return the answer: the last message, if it is an assistant message with text and no tool calls.
+    """Return the answer: the last message, if it is an assistant message that has text and no tool calls.
 
-    Earlier messages are never used. Raises `TraceFormatError` if a recording cannot be read.
+    If it is anything else, return None. Earlier messages are never used. Raises `TraceFormatError` if a recording
+    cannot be read.
     """
     return _verdict(convert_recording(trace)).final
 
 
 def validate_trace(trace: Recording) -> TraceVerdict:
-    """Check that a trace can be read and ends with an answer (see `final_ai_message`).
+    """Check that a trace can be read and ends in an answer (see `final_ai_message`).
 
     Never raises `TraceFormatError`.
     """
@@ -101,7 +103,7 @@ def validate_trace(trace: Recording) -> TraceVerdict:
 
 
 def _verdict(messages: Sequence[Message]) -> TraceVerdict:
-    """Return whether the messages end with an answer, or why not."""
+    """Return a verdict that contains the answer at the end of the messages, or an error if there is none."""
     if not messages:
         return TraceVerdict(False, error="the trace is empty")
     last = messages[-1]
@@ -115,7 +117,7 @@ def _verdict(messages: Sequence[Message]) -> TraceVerdict:
 
 
 class AgentMetrics(TypedDict):
-    """The `agent_metrics` of a result. Tools are listed once, in order of first use."""
+    """The `agent_metrics` of a result. Each tool is listed once, in the order of first use."""
 
     iterations: int
     tool_calls: int

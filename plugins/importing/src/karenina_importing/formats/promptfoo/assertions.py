@@ -1,8 +1,8 @@
-"""Convert promptfoo assertions to template fields and rubric traits.
+"""Converts promptfoo assertions to template fields and rubric traits.
 
 Assertions about the text become fields that check the response itself, so `contains` never becomes equality. Values
 that the response should equal become fields that a judge extracts, and assertions that a model grades become traits.
-Nothing in a source is executed, so an assertion that a program decides becomes an unscorable trait for the user to
+Nothing in a source is executed. An assertion that a program decides becomes an unscorable trait, which the user has to
 write.
 """
 
@@ -27,7 +27,7 @@ _COMPARING: Final = (
     *("similar", "similar:cosine", "similar:dot", "similar:euclidean"),
     *("factuality", "model-graded-factuality", "rouge-n", "bleu", "gleu", "meteor"),
 )
-"""The assertions with a right answer. Each item of a list is right by itself."""
+"""Assertions with a correct answer. Each item of a list is a correct answer by itself."""
 _FILE: Final = "file://"
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb)(?::\w+)?\Z")
 _PROGRAMS: Final = {"javascript": "JavaScript", "python": "Python", "ruby": "Ruby"}
@@ -41,15 +41,15 @@ _GRADED: Final = {
     "model-graded-factuality": "The facts that the response states agree with this reference, and contradict none of "
     "it: {}",
 }
-"""The assertions that a model grades by their value, with the descriptions of their traits."""
+"""Assertions that a model grades by their value, with the descriptions of their traits."""
 _FIXED: Final = {
     "answer-relevance": "The response answers the question that was asked, and does not digress",
     "is-refusal": "The response refuses to do what was asked",
 }
-"""The assertions that a model grades without a value, with the descriptions of their traits."""
+"""Assertions that a model grades without a value, with the descriptions of their traits."""
 _LONGEST_NAME: Final = 48
 _ABOUT_CALLS: Final = ("cost", "latency", "perplexity", "perplexity-score")
-"""The assertions about the model call rather than the response."""
+"""Assertions about the model call, not about the response."""
 _PART: Final = re.compile(
     r"\s*(?:output|JSON\.parse\(\s*output\s*\))"
     r"((?:\??\.(?!length\b)[A-Za-z_$][\w$]*|\[[0-9]{1,9}\]|\[(?:'[^'\\]*'|\"[^\"\\]*\")\])*)\s*;?\s*"
@@ -60,12 +60,12 @@ _MOST_CHARACTERS: Final = 5_000_000
 """The maximum number of characters in a test's values."""
 
 Rendered = Callable[[Mapping[str, Any]], Any]
-"""A function that returns the value of an assertion as promptfoo filled it in, or None if unknown."""
+"""A function that returns an assertion's value as filled in by promptfoo, or None if it is unknown."""
 
 
 @dataclass
 class Converted:
-    """The keys of a question made from assertions. `left_out` names what could not be converted."""
+    """The keys of a question made from assertions. `left_out` lists what could not be converted."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     strategy: Any = None
@@ -90,10 +90,10 @@ def convert(
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
 
-    `variables` are those of the test, which are filled in. `threshold` is the share of the assertions that must pass,
-    by weight; without it, all must pass. `rendered` returns the value of an assertion as promptfoo filled it in. `read`
-    returns the contents of a file that a value names, or None if it is not read. `transform` is the program, if any,
-    that changes responses before they are compared.
+    `variables` are the test's variables, which are filled in. `threshold` is the share of the assertions, by weight,
+    that must pass. Without it, all must pass. `rendered` returns an assertion's value as filled in by promptfoo. `read`
+    returns the contents of a file that a value refers to, or None if the file is not read. `transform` is the program,
+    if any, that changes responses before they are compared.
 
     There is no template if some assertions are left out and the remaining fields would accept any JSON.
     """
@@ -113,10 +113,10 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first right answer in assertions: a string, a number, or a list of these.
+    """Return the first correct answer in `assertions`, which is a string, a number, or a list of these.
 
-    Returns None if there is none. Assertions that do not decide the test, or that change the response, do not count.
-    `variables` and `rendered` are as in `convert`.
+    Returns None if there is none. Assertions that do not decide the test, or that change the response, are ignored.
+    `variables` and `rendered` work as in `convert`.
     """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
@@ -130,7 +130,7 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Fill in a right answer. Returns None if that fails or it is not a string or number."""
+    """Fill in a correct answer. Returns None if this fails or if it is not a string or number."""
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
@@ -143,7 +143,7 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 def read_part(transform: Any) -> str | None:
     """Return the part of a response's JSON that a transform reads, such as `.city`.
 
-    This is empty for the whole response, and None if the transform does anything else.
+    An empty string stands for the whole response. Returns None if the transform does anything else.
     """
     if not transform:
         return ""
@@ -170,12 +170,12 @@ class _Converter:
     transform: Any = None
     done: Converted = field(default_factory=Converted)
     lacks: bool = False
-    """True if an assertion about the text of the response is missing, or only partly there."""
+    """Whether an assertion about the response's text is missing, or only partly converted."""
     count: int = 0
     size: int = 0
 
     def add_all(self, assertions: Any, threshold: Any) -> Any:
-        """Add assertions. Returns their part of the strategy, or None if there are no fields.
+        """Add assertions and return their part of the strategy, or None if there are no fields.
 
         If a strategy cannot express the threshold, this is recorded, and all fields must pass.
         """
@@ -208,12 +208,12 @@ class _Converter:
         return parts[0] if len(parts) == 1 else {"at_least": {"n": count, "of": parts}}
 
     def _is_graded(self, name: str) -> bool:
-        """Check if a field has a fractional score, because it compares by similarity."""
+        """Return whether a field has a fractional score because it compares by similarity."""
         rule = self.done.fields[name].get("verify_with")
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
     def _add(self, assertion: Any) -> Any:
-        """Add an assertion. Returns its part of the strategy, or None if it is not a field."""
+        """Add an assertion and return its part of the strategy, or None if it does not become a field."""
         self.count += 1
         if self.count > _MOST:
             self.done.left_out.append(f"assertion beyond the first {_MOST:,} of a test")
@@ -265,9 +265,9 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out. `lacks` is set unless it is about the call of the model.
+        """Record that an assertion is left out, and set `lacks` unless it is about the model call.
 
-        `what` describes it to the user, and `base` is its type without `not-`. Always returns None.
+        `what` describes the assertion to the user, and `base` is its type without `not-`.
         """
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
@@ -275,7 +275,8 @@ class _Converter:
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
         """Make the field for JavaScript code that only searches the response for text.
 
-        With `negated`, the field requires the opposite. Returns None for other code, and if the test changes responses.
+        If `negated` is set, the field requires the opposite. Returns None for any other code, or if the test changes
+        responses.
         """
         if self.transform or not isinstance(code, str):
             return None
@@ -289,11 +290,10 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion, filled in, and with the file that it names. Programs are not read.
+        """Return an assertion's value, with variables filled in and files read. Programs are not read.
 
-        Returns `_UNKNOWN` if only promptfoo can fill it in, if the file is not read, or if the values of the test are
-        too large. Variables without a value are recorded as left out. `base` is the type of the assertion without
-        `not-`.
+        Returns `_UNKNOWN` if only promptfoo can fill in the value, if a file is not read, or if the test's values are
+        too large. Variables without a value are recorded as left out. `base` is the assertion's type without `not-`.
         """
         rendered = self.rendered(assertion)
         if rendered is not None:
@@ -316,7 +316,7 @@ class _Converter:
         return _UNKNOWN if self.size > _MOST_CHARACTERS else value
 
     def _label(self, assertion: Mapping[str, Any], other: str) -> str:
-        """Return the text for the name of an assertion: its `metric`, or else `other`."""
+        """Return the text for the name of an assertion, which is its `metric`, or otherwise `other`."""
         metric = assertion.get("metric")
         try:
             return show(fill_all(metric, self.variables)) or other if isinstance(metric, str) else other
@@ -324,9 +324,9 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
-        """Add the trait for an assertion that a model grades. A list in `g-eval` gives several.
+        """Add the trait for an assertion that a model grades. A list in `g-eval` gives several traits.
 
-        `kind` is the type of the assertion, and `base` is the same without `not-`. With `negated`, lower scores are
+        `kind` is the assertion's type, and `base` is the same without `not-`. If `negated` is set, lower scores are
         better. An assertion that lacks its value is recorded as left out.
         """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
@@ -345,7 +345,7 @@ class _Converter:
             self._add_to_rubric(trait)
 
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
-        """Add an unscorable trait for an assertion that a program decides. The user has to write it.
+        """Add an unscorable trait, which the user has to write, for an assertion that a program decides.
 
         The assertion is also recorded as left out. `kind` is its type, and `base` is the same without `not-`.
         """
@@ -363,7 +363,7 @@ class _Converter:
         self.done.left_out.append(f"{kind} (a trait to be written)")
 
     def _add_to_rubric(self, trait: dict[str, Any]) -> None:
-        """Add a trait under a unique name, unless there is one with the same content."""
+        """Add a trait under a unique name, unless the rubric already has a trait with the same content."""
         if any({**other, "name": ""} == {**trait, "name": ""} for other in self.done.traits):
             return
         trait["name"] = _unique(trait["name"], {other["name"]: other for other in self.done.traits})
@@ -378,25 +378,24 @@ _UNKNOWN: Final = _Unknown()
 
 
 def _first_text(value: Any) -> str:
-    """Return the first string in a value, or an empty string."""
     texts = texts_of(value)
     return texts[0] if texts else ""
 
 
 def _only_measures(assertion: Mapping[str, Any]) -> bool:
-    """Check if an assertion has no effect on whether the test passes."""
+    """Return whether an assertion has no effect on whether the test passes."""
     return assertion.get("metricOnly") is True or number(assertion.get("weight"), 1.0) <= 0
 
 
 def _is_program(value: Any) -> bool:
-    """Return whether a value names a file that contains a program."""
+    """Return whether a value refers to a file that contains a program."""
     return isinstance(value, str) and value.startswith(_FILE) and _PROGRAM.search(value) is not None
 
 
 def _as_name(text: str, default: str) -> str:
-    """Make a field name from the words in a text, or from `default` if it has no ASCII words.
+    """Make a field name from the words in a text, or from `default` if the text has no ASCII words.
 
-    Long names end at a word. Names that a field cannot have start with `is_`.
+    Long names are cut at the end of a word. Names that are not allowed for fields are prefixed with `is_`.
     """
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text[:1000])
     words = re.findall(r"[a-z0-9]+", spaced.casefold()) or re.findall(r"[a-z0-9]+", default)
@@ -418,7 +417,7 @@ def _reserved_names() -> frozenset[str]:
 
 
 def _unique(name: str, taken: Mapping[str, Any]) -> str:
-    """Return the name, with a number appended if the name is taken."""
+    """Return `name`, with a number appended if it is taken."""
     number = 2
     unique = name
     while unique in taken:

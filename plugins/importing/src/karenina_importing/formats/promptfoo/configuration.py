@@ -1,7 +1,7 @@
-"""promptfoo configurations: `promptfooconfig.yaml`, in YAML or JSON, with the files it names.
+"""promptfoo configurations: `promptfooconfig.yaml`, in YAML or JSON, with the files they refer to.
 
-A row is one test with one filled-in prompt. Nothing is executed: a part that a program would generate becomes a row
-with a problem. Files outside the configuration's folder and environment variables are not read.
+A row is one test with one filled-in prompt. Nothing is executed, so a part that a program would generate becomes a row
+with a problem. Environment variables, and files outside the configuration's folder, are not read.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from karenina_importing.source_files import SourceRow
 from karenina_toolkit.printable import in_one_line
 
 KEYS: Final = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "redteam"})
-"""The keys by which a configuration is recognized."""
+"""Keys that identify a configuration."""
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb|sh|bash|pl|exe|bat)(?::\w+)?\Z")
 _PROMPT_FILE: Final = re.compile(r"\.(?:txt|md|j2|json|jsonl|ya?ml|csv)\Z")
 _ELSEWHERE: Final = ("langfuse://", "portkey://", "helicone://", "https://", "http://")
 _SEPARATOR: Final = re.compile(r"^---\s*$", re.MULTILINE)
 _QUESTIONS: Final = ("prompt", "question", "query", "input", "message", "user_message", "user_input", "text")
 _PROMPT_TEXTS: Final = ("raw", "prompt", "template", "id", "label")
-"""The keys that may contain the text or file name of a prompt, in order of precedence."""
+"""Keys that may contain a prompt's text or file name, in order of precedence."""
 _PROMPT_KEYS: Final = frozenset({*_PROMPT_TEXTS, "display"})
 _ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
-"""The keys that contain questions. A configuration needs at least one."""
+"""Keys that contain questions. A configuration needs at least one of them."""
 _SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
 _SECRET: Final = re.compile(
     r"api[_-]?key|(?:^|[_-])key$|token$|secret|passwor|passphrase|credential|authorization", re.IGNORECASE
 )
-"""The names of values that may be secrets and are not copied."""
+"""Names of values that may be secrets and are not copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (a string or messages) and its label, or the problem in reading it."""
+    """A prompt (a string or messages) with its label, or the problem that occurred when reading it."""
 
     raw: Any
     label: str = ""
@@ -67,14 +67,14 @@ class Prompt:
 
 
 def is_configuration(value: Any) -> bool:
-    """Check if a value has at least two keys of a configuration and is not a Karenina benchmark."""
+    """Return whether a value has at least two keys of a configuration and is not a Karenina benchmark."""
     return isinstance(value, Mapping) and len(value.keys() & KEYS) >= 2 and "karenina" not in value
 
 
 def is_test(value: Any) -> bool:
-    """Check if a value is a test with variables.
+    """Return whether a value is a test with variables.
 
-    It must have a list of assertions, or no keys but `vars`, `description`, `metadata` and `options`.
+    It must have a list of assertions, or no keys other than `vars`, `description`, `metadata` and `options`.
     """
     return (
         isinstance(value, Mapping)
@@ -86,7 +86,7 @@ def is_test(value: Any) -> bool:
 def config_rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a configuration or a test file.
 
-    Raises `BenchmarkFileError` if it is neither, or if it has no question.
+    Raises `BenchmarkFileError` if the file is neither, or if it has no question.
     """
     folder = Folder(path.parent)
     if is_table(path):
@@ -118,7 +118,7 @@ class _Config:
     """A configuration, which combines tests and prompts into rows."""
 
     def __init__(self, document: Document, value: Mapping[str, Any], folder: Folder) -> None:
-        """Read the default test, and note the keys that are left out.
+        """Read the default test, and record the keys that are left out.
 
         Raises `BenchmarkFileError` if the file with the default test cannot be read.
         """
@@ -134,9 +134,10 @@ class _Config:
         self._default = self._read_default(value.get("defaultTest"))
 
     def rows(self, tests: Iterator[Test]) -> Iterator[SourceRow]:
-        """Yield a row for each test and prompt. If one of them cannot be read, the row has a problem.
+        """Yield a row for each test and prompt. If a test or prompt cannot be read, its row has a problem.
 
-        If no prompt can be read, the tests are left out. Without prompts, each test needs a variable with the question.
+        If no prompt can be read, the tests are skipped. Without prompts, each test needs a variable that contains the
+        question.
         """
         prompts = list(self._prompts(self._value.get("prompts")))
         for prompt in prompts:
@@ -160,9 +161,9 @@ class _Config:
                 yield from self._test_rows(test, usable)
 
     def tests(self) -> Iterator[Test]:
-        """Yield the tests in the configuration and its scenarios, or one without variables if there are none.
+        """Yield the tests in the configuration and its scenarios, or a test without variables if there are none.
 
-        If a program would generate the tests, there is one with a problem.
+        If a program would generate the tests, yields a single test with a problem.
         """
         value = self._value
         any_test = False
@@ -180,15 +181,12 @@ class _Config:
             yield Test("prompts", {})
 
     def _problem(self, place: str, problem: str) -> SourceRow:
-        """Make a row with a problem. The first row also has the notes about the configuration.
-
-        Later rows do not repeat them.
-        """
+        """Make a row with a problem. The first row also gets the notes about the configuration."""
         notes, self._notes = self._notes, []
         return SourceRow(place, {}, problem, notes=notes)
 
     def _read_default(self, default: Any) -> Mapping[str, Any]:
-        """Return `defaultTest`, which may be in a file. If it is not an object, add a note.
+        """Return `defaultTest`, which may be in a file. If it is not an object, a note is added.
 
         Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -207,9 +205,9 @@ class _Config:
         return default if isinstance(default, Mapping) else {}
 
     def _scenarios(self, scenarios: Any) -> Iterator[Test]:
-        """Yield each test of each scenario, with each set of the scenario's values.
+        """Yield each test of each scenario, combined with each set of the scenario's values.
 
-        If a scenario cannot be read, there is a test with a problem.
+        If a scenario cannot be read, yields a test with a problem.
         """
         for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
             line = self._document.line(("scenarios", number - 1))
@@ -239,7 +237,7 @@ class _Config:
                         yield Test(test.place if path else place, _merge(base, test.values), test.problem)
 
     def _scenario_values(self, config: Any) -> Iterator[Mapping[str, Any]]:
-        """Yield the sets of values of a scenario, also from files.
+        """Yield the sets of values of a scenario, which may be in files.
 
         Raises `NotRead` if a file or a set cannot be read.
         """
@@ -250,7 +248,7 @@ class _Config:
                 yield base
 
     def _prompts(self, prompts: Any) -> Iterator[Prompt]:
-        """Yield the prompts. Those that cannot be read have a `problem`.
+        """Yield the prompts. Prompts that cannot be read have a `problem`.
 
         Unknown keys are added to the notes.
         """
@@ -279,7 +277,7 @@ class _Config:
                 yield Prompt(None, str(number), str(error))
 
     def _read_prompt(self, entry: str) -> Iterator[tuple[Any, str]]:
-        """Yield the prompts in an entry, or in the file that it names, with their labels.
+        """Yield the prompts in an entry, or in the file that it refers to, with their labels.
 
         Raises `NotRead` if a program generates the prompt, or if the file is missing.
         """
@@ -320,7 +318,7 @@ class _Config:
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
         """Yield a row for each combination of a test's variables with each of its prompts.
 
-        If the test cannot be read, there is one row with a problem. Raises `BenchmarkFileError` if there are too many
+        If the test cannot be read, yields one row with a problem. Raises `BenchmarkFileError` if there are too many
         rows.
         """
         values = _merge(self._default, test.values)
@@ -349,9 +347,9 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the variable with the question as the prompt of a test without prompts.
+        """Return the variable that contains the question as the prompt of a test without prompts.
 
-        If it is unclear which one this is, the prompt has no text, and a note is added once.
+        If it is unclear which variable this is, the prompt has no text, and a note is added once.
         """
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
@@ -370,7 +368,7 @@ class _Config:
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_variables(self, source: Any) -> dict[str, Any]:
-        """Return the variables, with the contents of the files that they name.
+        """Return the variables, with the contents of the files they refer to.
 
         If `source` is a string, it names a file with the variables. Raises `NotRead` if a program generates a value, or
         if a file cannot be read.
@@ -396,9 +394,9 @@ class _Config:
     ) -> SourceRow:
         """Make the row for one test and one prompt.
 
-        `values` is the test with what it inherits, and `options` are its options. `turns` names the variables with a
-        conversation. Raises `NotFilled` if only promptfoo can make the prompt, and `BenchmarkFileError` if the rows
-        become too large.
+        `values` is the test with everything it inherits, and `options` are its options. `turns` names the variables
+        that contain a conversation. Raises `NotFilled` if only promptfoo can make the prompt, and `BenchmarkFileError`
+        if the rows become too large.
         """
         missing: set[str] = set()
         if "_conversation" in str(prompt.raw):
@@ -460,9 +458,9 @@ class _Config:
         )
 
     def _referred(self, assertions: Any) -> Any:
-        """Replace references by the assertions in `assertionTemplates`.
+        """Replace references with the assertions in `assertionTemplates`.
 
-        Keys next to a reference take precedence. References that lead nowhere are removed.
+        Keys next to a reference take precedence. References to missing assertions are removed.
         """
         if not isinstance(assertions, list):
             return assertions
@@ -481,7 +479,7 @@ class _Config:
         return resolved
 
     def _read_value(self, name: str) -> Any:
-        """Return the contents of a file that an assertion names, or None if it cannot be read."""
+        """Return the contents of a file that an assertion refers to, or None if it cannot be read."""
         try:
             return self._folder.value(name)
         except NotRead:
@@ -489,9 +487,9 @@ class _Config:
 
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Add what a test inherits. Its own values take precedence.
+    """Add everything that a test inherits. Its own values take precedence.
 
-    Variables, options and metadata are merged. Assertions are added, unless the test has the option
+    Variables, options and metadata are merged. Assertions are combined, unless the test has the option
     `disableDefaultAsserts`.
     """
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
@@ -505,7 +503,7 @@ def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_wanted(label: str, names: list[str]) -> bool:
-    """Check if the label of a prompt is one of the names, or starts with one (`name:`, `name*`)."""
+    """Return whether a prompt's label is one of `names`, or starts with one (`name:`, `name*`)."""
     return any(
         label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
         for name in names

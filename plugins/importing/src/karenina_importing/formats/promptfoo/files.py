@@ -1,4 +1,4 @@
-"""The files of a promptfoo configuration, which are read as data and only from its folder."""
+"""The files of a promptfoo configuration. They are read as data, and only from the configuration's folder."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TEXTS: Final = (".txt", ".md", ".j2", ".html", ".xml", ".csv", ".tsv", "")
 
 
 class NotRead(ValueError):
-    """Raised when a file is not read. The message says why, and what to do."""
+    """Raised if a file is not read. The message contains the reason and a fix."""
 
 
 class Folder:
-    """The folder of a configuration. Each file is read only once."""
+    """The folder of a configuration. Each file in it is read only once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,9 +35,9 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Find the files that match a name such as `file://tests/*.yaml`. They are sorted.
+        """Return the files that match a name such as `file://tests/*.yaml`, sorted.
 
-        Raises `NotRead` if there are none or too many, or if one is outside the folder.
+        Raises `NotRead` if there are none or too many, or if one of them is outside the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
@@ -80,10 +80,10 @@ class Folder:
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Read the file that matches `name`: the value of YAML or JSON, and otherwise the stripped text.
+        """Return the content of the file that matches `name`.
 
-        If several match, this is a list. Raises `NotRead` if there is none, or if one cannot be read or is no text
-        file.
+        This is the value of YAML or JSON, and otherwise the stripped text. If several files match, the result is a
+        list. Raises `NotRead` if there is none, or if one cannot be read or is not a text file.
         """
         contents = []
         for path in self.find(name):
@@ -100,7 +100,7 @@ class Folder:
         return contents[0] if len(contents) == 1 else contents
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield where each row in a table or JSON lines is, and its values.
+        """Yield the place and values of each row in a table or JSON lines file.
 
         Rows that are empty or not objects are skipped. Raises `BenchmarkFileError` if the file cannot be read.
         """
@@ -125,5 +125,5 @@ def read_document(path: Path) -> Document:
 
 
 def is_table(path: Path) -> bool:
-    """Check by its suffix if a file is a table or JSON lines."""
+    """Return whether a file is a table or JSON lines, judging by its suffix."""
     return path.suffix.lower() in (*TABLES, *LINES)

@@ -1,9 +1,9 @@
-"""Translate simple JavaScript in promptfoo assertions to rules about the response, without executing it.
+"""Translates simple JavaScript in promptfoo assertions to rules about the response, without executing it.
 
-Supported are `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions with `test` or
-a compared `match`, a `length` compared with 0, `some` and `every` on an array of strings, and combinations of these
-with `!`, `&&`, `||` and parentheses. Constants may hold `output` in lower or upper case or trimmed. Everything else is
-left to the user. This includes other lengths, because JavaScript counts an emoji as two characters.
+Supported code is `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions with
+`test` or a compared `match`, a `length` compared with 0, `some` and `every` on an array of strings, and combinations of
+these with `!`, `&&`, `||` and parentheses. Constants may hold `output` in lower or upper case or trimmed. Everything
+else is left to the user. This includes other lengths, because JavaScript counts an emoji as two characters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _LONGEST: Final = 5000
 _DEEPEST: Final = 30
 _MOST_READ: Final = 50_000
-"""The maximum number of characters read for all items of an array."""
+"""The maximum number of characters to read for all items of an array."""
 _BLANK: Final = re.compile(r"\s+|//[^\n]*(?:\n|\Z)")
 _TEXT: Final = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\$]|\\.)*)`")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
@@ -57,7 +57,7 @@ _PARSED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The condition that a pattern is found in the response. `text` is set if it is a literal string."""
+    """A condition that holds if a pattern is found in the response. If it is a literal string, `text` is set."""
 
     pattern: str
     any_case: bool = False
@@ -73,14 +73,14 @@ class _Not:
 
 @dataclass(frozen=True, slots=True)
 class _All:
-    """The condition that all of several conditions hold."""
+    """A condition that holds if all of several conditions hold."""
 
     several: tuple[_Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Any:
-    """The condition that at least one of several conditions holds."""
+    """A condition that holds if at least one of several conditions holds."""
 
     several: tuple[_Condition, ...]
 
@@ -90,7 +90,7 @@ _Condition = _Found | _Not | _All | _Any
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The response, or a constant with the response trimmed or in another case."""
+    """The response, or a constant that holds the response trimmed or in another case."""
 
     case: str = ""
     trimmed: bool = False
@@ -98,7 +98,7 @@ class _Output:
     def fit(self, text: str) -> str:
         """Return `text` unchanged if this output can contain it.
 
-        Raises `NotTranslated` if it never can, or if `text` is empty.
+        Raises `NotTranslated` if the output can never contain `text`, or if `text` is empty.
         """
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
@@ -109,7 +109,7 @@ class _Output:
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
     """Make the field for a JavaScript assertion, or return None for code that is not supported.
 
-    The truth of a negated assertion is False.
+    The ground truth of a negated assertion is False.
     """
     if len(code) > _LONGEST:
         return None
@@ -127,7 +127,7 @@ def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] |
 
 
 def _rule(condition: _Condition) -> dict[str, Any]:
-    """Make the rule for a condition: `TraceContains` if possible, or else `TraceRegex`."""
+    """Make the rule for a condition, which is `TraceContains` if possible, and otherwise `TraceRegex`."""
     if isinstance(condition, _Found) and condition.text is not None and not condition.any_case:
         return {"type": "TraceContains", "substring": condition.text}  # if case were ignored, it would find ß for ss
     several = condition.several if isinstance(condition, _Any) else (condition,)
@@ -155,7 +155,7 @@ def _look(condition: _Condition) -> str:
 
 
 def _strip(text: str) -> str:
-    """Strip the spaces that JavaScript's `trim` removes."""
+    """Strip the white space that JavaScript's `trim` removes."""
     return re.sub(rf"\A[{SPACE}]+|[{SPACE}]+\Z", "", text)
 
 
@@ -171,7 +171,7 @@ class _Reader:
     texts: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> _Condition:
-        """Read the condition of the whole code. Raises `NotTranslated` if it is not supported."""
+        """Read the condition that makes up the whole code. Raises `NotTranslated` if it is not supported."""
         self._skip()
         while named := self._take(_CONSTANT):
             self.outputs[named[1]] = self._read_output()
@@ -189,12 +189,14 @@ class _Reader:
         return condition
 
     def _skip(self) -> None:
-        """Skip white space and comments."""
         while blank := _BLANK.match(self.code, self.at):
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` here and skip it and the blanks after it. Returns None if it does not match."""
+        """Match `token` at the current position, or return None.
+
+        If it matches, it is skipped together with any blanks after it.
+        """
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
         if match is not None:
@@ -203,7 +205,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
-        """Match `token` like `_take`. Raises `NotTranslated` if it does not match."""
+        """Match `token` like `_take`, but raise `NotTranslated` if it does not match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
@@ -211,7 +213,7 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """Count how deeply conditions are nested. Raises `NotTranslated` beyond `_DEEPEST`."""
+        """Count the nesting depth of conditions. Raises `NotTranslated` if it exceeds `_DEEPEST`."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
@@ -219,7 +221,7 @@ class _Reader:
         self.depth -= 1
 
     def _read_any(self) -> _Condition:
-        """Read conditions joined by `||`, or a single one."""
+        """Read one or more conditions joined by `||`."""
         with self._deeper():
             several = [self._read_all()]
             while self._take("||"):
@@ -227,16 +229,16 @@ class _Reader:
         return several[0] if len(several) == 1 else _Any(tuple(several))
 
     def _read_all(self) -> _Condition:
-        """Read conditions joined by `&&`, or a single one."""
+        """Read one or more conditions joined by `&&`."""
         several = [self._read_one()]
         while self._take("&&"):
             several.append(self._read_one())
         return several[0] if len(several) == 1 else _All(tuple(several))
 
     def _read_one(self, *, compared: bool = True) -> _Condition:
-        """Read a single condition. Use `compared=False` after `!`, where it must not be a comparison.
+        """Read a single condition. Pass `compared=False` after `!`, where a comparison is not allowed.
 
-        This is because `!` binds more tightly and would negate only the left side.
+        A comparison is not allowed there because `!` binds more tightly and would only negate its left side.
         """
         with self._deeper():
             if self._take("!"):
@@ -262,7 +264,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Read `output.match(...)`, which is an array or null in JavaScript. Returns None for other code."""
+        """Read `output.match(...)`, which is an array or null in JavaScript. Returns None for any other code."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()
@@ -274,7 +276,7 @@ class _Reader:
     def _look_up(self, values: Mapping[str, T]) -> T:
         """Read a constant and return its value.
 
-        Raises `NotTranslated` if `values` does not have it.
+        Raises `NotTranslated` if `values` does not contain it.
         """
         name = self._need(_NAME)[0]
         if name not in values:
@@ -282,7 +284,7 @@ class _Reader:
         return values[name]
 
     def _read_output(self) -> _Output:
-        """Read the output to test: `output` or a constant, with the methods that change it."""
+        """Read the output to test, which is `output` or a constant, with the methods that change it."""
         if self._take("String("):
             output = self._read_output()
             self._need(")")
@@ -297,7 +299,7 @@ class _Reader:
                 return output
 
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
-        """Read the condition that a regular expression is found.
+        """Read a condition that holds if a regular expression is found.
 
         Raises `NotTranslated` if a method changes the output first.
         """
@@ -308,7 +310,7 @@ class _Reader:
     def _read_call_or_comparison(self, output: _Output, *, compared: bool) -> _Condition:
         """Read the method call or comparison after an output.
 
-        With `compared=False`, only calls are allowed; see `_read_one`. Raises `NotTranslated` for anything else.
+        With `compared=False`, only calls are allowed (see `_read_one`). Raises `NotTranslated` for anything else.
         """
         any_case = bool(output.case)
         blank = f"[{SPACE}]*" if output.trimmed else ""
@@ -343,9 +345,9 @@ class _Reader:
         return _Not(equal) if sign.startswith("!") else equal
 
     def _read_list(self) -> _Condition:
-        """Read `some` or `every` on an array of strings, after its opening bracket.
+        """Read `some` or `every` on an array of strings. The opening bracket has already been read.
 
-        Raises `NotTranslated` for an array within the condition of another, and for too many or too long items.
+        Raises `NotTranslated` for an array within the condition of another array, and for too many or too long items.
         """
         items = [self._read_text()]
         while self._take(","):
@@ -368,10 +370,10 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Read a string: a literal, a variable of the test, or an item of an array.
+        """Read a string, which is a literal, a variable of the test, or an item of an array.
 
-        Methods after it can change its case or trim it. Raises `NotTranslated` for anything else, and for variables
-        that are not strings.
+        It may be followed by methods that change its case or trim it. Raises `NotTranslated` for anything else, and for
+        variables that are not strings.
         """
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))
@@ -392,7 +394,7 @@ class _Reader:
 
 
 def _unescape(escaped: re.Match[str]) -> str:
-    """Return the character for an escape. Raises `NotTranslated` for unknown ones and surrogates."""
+    """Return the character for an escape. Raises `NotTranslated` for unknown escapes and surrogates."""
     if escaped[3] is not None:
         if escaped[3] not in _ESCAPES:
             raise NotTranslated(escaped[0])

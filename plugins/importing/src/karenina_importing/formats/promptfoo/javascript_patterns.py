@@ -3,8 +3,8 @@ r"""Translates JavaScript regular expressions to patterns for `regex` with the A
 In JavaScript, `\d`, `\w` and `\b` are ASCII only, `$` is the very end, `.` does not match four kinds of line breaks,
 and `\s` matches Unicode spaces and U+FEFF. Anything that has a different meaning or none in `regex` is rejected: group
 references, properties, and modifiers in groups. A character outside the basic multilingual plane is one character in
-Python, but two in JavaScript without the flag u. Repetitions that count arbitrary characters are therefore also
-rejected.
+Python, but two in JavaScript without the flag u. Repetitions that count arbitrary characters are therefore rejected as
+well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from karenina_toolkit.patterns import BadPattern, compile_pattern
 
 SPACE: Final = r"\t\n\x0b\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-r"""The characters that JavaScript's `\s` and `trim()` match, as the content of a class."""
+r"""The characters that JavaScript's `\s` and `trim()` match, in the form of a class's content."""
 _NO_SPACE: Final = (
     r"\x00-\x08\x0e-\x1f\x21-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff"
     r"\u3001-\ufefe\uff00-\U0010ffff"
@@ -41,9 +41,10 @@ class NotTranslated(ValueError):
 
 
 def translate(source: str, flags: str) -> str:
-    """Translate a JavaScript regular expression. Use the pattern with ASCII, and with IGNORECASE for the flag i.
+    """Translate a JavaScript regular expression to a pattern for the flag ASCII.
 
-    Raises `NotTranslated` if there is no pattern with exactly the same meaning.
+    If the expression has the flag i, use IGNORECASE, too. Raises `NotTranslated` if there is no pattern with exactly
+    the same meaning.
     """
     if len(source) > _LONGEST or not set(flags) <= set("dgimsu") or len(set(flags)) < len(flags) or {*"iu"} <= {*flags}:
         raise NotTranslated(flags)
@@ -58,7 +59,7 @@ def translate(source: str, flags: str) -> str:
 def escape(text: str, *, any_case: bool = False) -> str:
     """Make a pattern that matches `text` literally.
 
-    With `any_case`, raises `NotTranslated` for letters whose other case is not exactly one letter.
+    If `any_case` is set, raises `NotTranslated` for letters whose other case is not exactly one letter.
     """
     return "".join(_literal(char, any_case=any_case) for char in text)
 
@@ -66,8 +67,8 @@ def escape(text: str, *, any_case: bool = False) -> str:
 def _literal(character: str, *, any_case: bool) -> str:
     """Make the pattern for a character.
 
-    With `any_case`, it has both cases if IGNORECASE with ASCII would not match the other. Raises `NotTranslated` like
-    `escape`.
+    If `any_case` is set, the pattern contains both cases if IGNORECASE with ASCII would not match the other one. Raises
+    `NotTranslated` like `escape`.
     """
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
@@ -78,7 +79,7 @@ def _literal(character: str, *, any_case: bool) -> str:
 
 
 def _is_paired(letter: str) -> bool:
-    """Check if a letter is Latin or Cyrillic, so that no third letter has the same capital."""
+    """Return whether a letter is Latin or Cyrillic, so that no third letter has the same capital."""
     return "\xc0" <= letter <= "\u024f" or "\u0400" <= letter <= "\u04ff"
 
 
@@ -93,14 +94,14 @@ class _Pattern:
     groups: list[tuple[str, int]] = field(default_factory=list)
     """The open groups, each with the position of its first part."""
     wide: list[bool] = field(default_factory=list)
-    """Which parts may match a character outside the basic plane, which JavaScript counts as two."""
+    """For each part, whether it may match a character outside the basic plane, which JavaScript counts as two."""
     start: int = 0
-    """Where the part that a repetition would repeat starts."""
+    """The start of the part that a repetition would repeat."""
     repeatable: bool = False
     """Whether the parts from `start` on may be repeated."""
 
     def translate(self) -> str:
-        """Return the translated pattern. Raises `NotTranslated` for elements that are not supported."""
+        """Return the translated pattern. Raises `NotTranslated` for unsupported elements."""
         while self.at < len(self.source):
             self._read_part()
         if self.groups:
@@ -108,9 +109,9 @@ class _Pattern:
         return "".join(self.parts)
 
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
-        """Add a part. If it is `repeatable`, a repetition after it applies to it.
+        """Add a part. If it is `repeatable`, a repetition that follows applies to it.
 
-        `is_wide` says if it may match a character outside the basic plane.
+        `is_wide` tells whether it may match a character outside the basic plane.
         """
         self.start = len(self.parts)
         self.parts.append(part)
@@ -159,7 +160,7 @@ class _Pattern:
         )
 
     def _open_group(self) -> None:
-        """Open a group, without its name. Raises `NotTranslated` for other kinds and deep nesting."""
+        """Open a group, dropping its name. Raises `NotTranslated` for other kinds of groups and deep nesting."""
         match = _GROUP.match(self.source, self.at)
         if match is None or (match[0] == "(" and self.source.startswith("?", match.end())) or len(self.groups) > 50:
             raise NotTranslated(self.source)
@@ -192,7 +193,7 @@ class _Pattern:
         return True
 
     def _add_escape(self) -> None:
-        """Translate an escape after its backslash."""
+        """Translate an escape. Its backslash has already been read."""
         name = self.source[self.at : self.at + 1]
         if name and name in "dw":
             self._add(f"\\{name}")
@@ -210,9 +211,9 @@ class _Pattern:
         self.at += 1
 
     def _read_character(self) -> str:
-        """Read the character of an escape after its backslash.
+        """Read the character of an escape. Its backslash has already been read.
 
-        Raises `NotTranslated` if it is none.
+        Raises `NotTranslated` if the escape is not a character.
         """
         code = _CODE.match(self.source, self.at)
         if code is not None:
@@ -232,9 +233,9 @@ class _Pattern:
         return name
 
     def _add_class(self) -> None:
-        """Translate a character class after its opening bracket. `[^]` matches any character.
+        """Translate a character class. Its opening bracket has already been read. `[^]` matches any character.
 
-        Raises `NotTranslated` if it is not closed or is empty.
+        Raises `NotTranslated` if the class is not closed or is empty.
         """
         negated = self.source.startswith("^", self.at)
         self.at += negated
@@ -253,7 +254,7 @@ class _Pattern:
         self._add(f"[{'^' if negated else ''}{shown}]", is_wide=negated or wide)
 
     def _read_item(self) -> tuple[str, str]:
-        """Read an item of a class. Returns its character (empty for a set) and its pattern.
+        """Read an item of a class, and return its character (empty for a set) and its pattern.
 
         Raises `NotTranslated` for surrogates and, without the flag u, for characters outside the basic plane.
         """
@@ -276,7 +277,7 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Join the items of a class. Also returns True if it has characters outside the basic plane.
+        """Join the items of a class, and return whether it contains characters outside the basic plane.
 
         Raises `NotTranslated` for invalid ranges and, with the flag i, for non-ASCII letters.
         """
@@ -295,9 +296,9 @@ class _Pattern:
         return "".join(shown), any(part in (r"\D", r"\W", _NO_SPACE) for _, part in items)
 
     def _is_hyphen(self, items: list[tuple[str, str]], at: int) -> bool:
-        """Check if the hyphen after the item at `at` is between two characters and forms a range.
+        """Return whether the hyphen after the item at `at` is between two characters and forms a range.
 
-        Raises `NotTranslated` if it does not and the flag u is set.
+        If it does not form a range, raises `NotTranslated` if the flag u is set.
         """
         if items[at][0] and items[at + 2][0]:
             return True
@@ -308,13 +309,13 @@ class _Pattern:
 
 @cache
 def _cased() -> list[int]:
-    """Return the code points of non-ASCII letters with case, in order."""
+    """Return the code points of all non-ASCII letters that have an upper and a lower case, in order."""
     letters = ((code, chr(code)) for code in range(0x80, _PLANE + 1))
     return [code for code, letter in letters if letter.lower() != letter or letter.upper() != letter]
 
 
 def _have_case(first: str, last: str) -> bool:
-    """Check if a range has a non-ASCII letter with case. Always False if `first` is empty."""
+    """Return whether a range contains a non-ASCII letter with case. Returns False if `first` is empty."""
     return bool(first) and bisect_left(_cased(), ord(first)) < bisect_right(_cased(), ord(last))
 
 

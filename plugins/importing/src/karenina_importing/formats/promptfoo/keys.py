@@ -1,4 +1,4 @@
-"""The promptfoo keys that are read or do not affect answers. All others are reported."""
+"""The promptfoo keys that are read or do not affect answers. All other keys are reported."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ TEST_KEYS: Final = frozenset(
     )
 )
 _LIKE: Final = ("assert", "vars", "options", "threshold", "metadata", "description")
-"""The keys of a test that are often misspelt, such as `asserts` for `assert`."""
+"""Keys of a test that are often misspelt, such as `asserts` for `assert`."""
 ANSWERS: Final = ("expected", "expected_answer", "ground_truth", "reference", "answer", "__expected")
-"""The names of variables that contain a right answer."""
+"""Names of variables that contain a correct answer."""
 _MAIN: Final = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
 _CONVERSATION: Final = re.compile(r"\w{0,40}(?:conversation|dialog|dialogue|messages|turns|history)", re.IGNORECASE)
 _TURNS: Final = ("turns", "messages", "history", "conversation", "userTurns")
@@ -37,7 +37,7 @@ _OPTIONS: Final = frozenset(
         *("storeOutputAs", "runSerially", "repeat"),
     )
 )
-"""The options of a test that are read, reported elsewhere, or do not change questions."""
+"""Options of a test that are read, reported elsewhere, or do not change questions."""
 _ASSERTION_KEYS: Final = frozenset({"type", "value", "metric", "weight", "transform", "description"})
 _WITH_THRESHOLD: Final = ("levenshtein", "similar", "similar:cosine")
 _SET_KEYS: Final = frozenset({"type", "assert", "threshold", "description"})
@@ -46,7 +46,7 @@ _LONGEST: Final = 40
 
 
 def misspelt(keys: Iterable[Any]) -> dict[str, str]:
-    """Return misspelt keys of a configuration, in another case or without the final s.
+    """Return keys of a configuration that are misspelt by using another case or omitting the final s.
 
     Each is mapped to the correct key (`Prompt`: `prompts`). Other unknown keys are ignored.
     """
@@ -55,9 +55,9 @@ def misspelt(keys: Iterable[Any]) -> dict[str, str]:
 
 
 def turns_of(name: str, value: Any) -> list[Any]:
-    """Return the turns of the conversation in a variable, if it is one. Only a program can send turns.
+    """Return the turns of the conversation in a variable, or an empty list. Only a program can send turns.
 
-    It is one if it is a list with several items and the variable's `name` suggests a conversation.
+    A list is a conversation if it has several items and the variable's `name` suggests it.
     """
     if isinstance(value, Mapping):
         return next((value[key] for key in _TURNS if isinstance(value.get(key), list)), [])
@@ -65,7 +65,7 @@ def turns_of(name: str, value: Any) -> list[Any]:
 
 
 def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
-    """Return the turns in the first variable with a conversation as messages, or None.
+    """Return the turns in the first variable that contains a conversation as messages, or None.
 
     Turns that are strings become user messages.
     """
@@ -79,13 +79,16 @@ def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
 
 
 def is_simulated(provider: Any) -> bool:
-    """Check if the provider of a test is a model that simulates the user."""
+    """Return whether a test's provider is a model that simulates the user."""
     name = provider.get("id") if isinstance(provider, Mapping) else provider
     return isinstance(name, str) and name.startswith("promptfoo:simulated-user")
 
 
 def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str]:
-    """Yield the unknown keys that have a value, cut to 40 characters: the first 20, then "other keys"."""
+    """Yield the first 20 unknown keys that have a value, then "other keys" if there are more.
+
+    Each key is shortened to 40 characters.
+    """
     keys = (key for key, content in value.items() if key not in known and content not in (None, False, "", [], {}))
     yield from (in_one_line(str(key))[:_LONGEST] for key in islice(keys, _MOST))
     if next(keys, None) is not None:
@@ -93,7 +96,7 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return the keys of a test that are not read, also in its options.
+    """Return the keys of a test and its options that are not read.
 
     This includes known keys that should contain an object but do not.
     """
@@ -109,7 +112,7 @@ def unread_of_test(test: Any) -> list[str]:
 
 
 def _meant(key: str) -> str:
-    """Say which key was probably meant by one that promptfoo does not read, or return ""."""
+    """Suggest the key that was probably meant by a key that promptfoo does not read, or return ""."""
     stem = key.casefold().replace("_", "")
     right = next((name for name in _LIKE if stem.startswith(name[:6]) or f"{stem}s" == name), None)
     return "" if right is None else f" (promptfoo does not read `{key}`; did you mean `{right}`?)"
@@ -123,7 +126,7 @@ def unread_of_assertion(assertion: Mapping[str, Any], base: str) -> list[str]:
 
 
 def any_json_passes(fields: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Check if fields require only that the response is or contains JSON. False without fields."""
+    """Return whether fields only require that the response is or contains JSON. Without fields, returns False."""
     rules = ({"type": "TraceJSON"}, {"type": "TraceJSON", "anywhere": True})
     return bool(fields) and all(
         field.get("verify_with") in rules and "ground_truth" not in field for field in fields.values()

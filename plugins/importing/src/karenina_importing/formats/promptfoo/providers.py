@@ -1,4 +1,4 @@
-"""Convert the providers in a promptfoo configuration to models for a run."""
+"""Converts the providers in a promptfoo configuration to models for a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SERVERS: Final = {
     "deepseek": "https://api.deepseek.com/v1",
     "google": "https://generativelanguage.googleapis.com/v1beta/openai",
 }
-"""Providers with a chat completions API, and the base URLs of their servers."""
+"""Providers with a chat completions API, with the base URLs of their servers."""
 _KINDS: Final = ("chat", "completion", "responses", "messages", "assistant", "embedding", "embeddings")
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w./:+-]{0,200}")
 _URL: Final = re.compile(r"https?://[\w.:/~%-]+")
@@ -26,17 +26,17 @@ _HOST: Final = re.compile(r"[\w.:/~%-]+")
 _HOSTS: Final = ("apiHost",)
 _ADDRESSES: Final = ("apiBaseUrl", "baseUrl", "baseURL", "base_url")
 _UNCHANGING: Final = frozenset({*_HOSTS, *_ADDRESSES, "apiKey", "apiKeyEnvar", "apiKeyRequired", "basePath", "cost"})
-"""The settings of a provider that are read, reported elsewhere, or do not change answers."""
+"""Settings of a provider that are read, reported elsewhere, or do not change answers."""
 _OWN_API: Final = ("google",)
-"""Providers whose own base URL is not for chat completions."""
+"""Providers whose own base URL does not serve chat completions."""
 _ADDRESS: Final = "ADDRESS"
-"""Stands for a base URL that only promptfoo knows, such as one with an environment variable."""
+"""A placeholder for a base URL that only promptfoo knows, such as one with an environment variable."""
 _MOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """A provider in a configuration: its name, its settings, and its environments by precedence."""
+    """A provider in a configuration, with its name, its settings, and its environments in order of precedence."""
 
     name: str
     settings: Mapping[str, Any]
@@ -102,9 +102,9 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
 
 
 def _address(provider: _Provider) -> tuple[str, str | None]:
-    """Return a provider's own base URL, and the setting with it.
+    """Return the name of the setting with a provider's own base URL, and the URL.
 
-    The URL is None if there is none, and `ADDRESS` if only promptfoo knows it.
+    The URL is None if there is none, and `_ADDRESS` if only promptfoo knows it.
     """
     prefix = provider.name.partition(":")[0].upper()
     candidates = [(key, provider.settings.get(key), True) for key in _HOSTS]
@@ -125,9 +125,9 @@ def _address(provider: _Provider) -> tuple[str, str | None]:
 
 
 def _model(name: str, address: str | None) -> str | None:
-    """Return the model as `interface:model_name`, or None if no interface serves the provider.
+    """Return the model as `interface:model_name`, or None if no interface supports the provider.
 
-    It ends with `@` and the `address`, or the base URL of a provider with a known server.
+    If there is an `address`, or the provider's server is known, `@` and the base URL are appended.
     """
     provider, _, rest = name.partition(":")
     kind, _, model = rest.partition(":")

@@ -1,10 +1,10 @@
 """promptfoo results (versions 1 to 3), configurations, and test files.
 
-In results (`promptfoo eval -o results.json` or `-o results.jsonl`), a row is one test with one prompt and one provider;
-in a configuration, it is one test with one prompt. Assertions become fields and traits. Two keys are added to a row:
-`expected` is the value of the first assertion that compares the output with a string, as filled in by promptfoo;
-`failure` says why the provider gave no answer, because the `error` of a result may also be the reason for a failed
-assertion. A prompt that contains messages as JSON is converted to messages.
+In results (`promptfoo eval -o results.json` or `-o results.jsonl`), a row is one test with one prompt and one provider.
+In a configuration, it is one test with one prompt. Assertions become fields and traits. Two keys are added to a row.
+`expected` is the value of the first assertion that compares the output with a string, as filled in by promptfoo.
+`failure` is the reason why the provider gave no answer, because the `error` of a result may also be the reason for a
+failed assertion. A prompt that contains messages as JSON is converted to messages.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from karenina_toolkit.files import TABLES
 _RESULT: Final = {"prompt", "success"}
 _LINE: Final = {"prompt", "success", "testIdx", "promptIdx"}
 _ERROR: Final = 2
-"""The `failureReason` of a result without an answer. 1 is a failed assertion."""
+"""The `failureReason` of a result without an answer. The value 1 means a failed assertion."""
 _STRIPPED: Final = {"[prompt stripped]": "prompt", "[output stripped]": "output"}
-"""What promptfoo writes for prompts or outputs that it is configured to leave out."""
+"""The texts that promptfoo writes in place of prompts or outputs if it is configured to omit them."""
 _TOP_KEY: Final = re.compile(r"^(\w+)[ \t]*:", re.MULTILINE)
 _TEST_KEY: Final = re.compile(r"^-[ \t]+(?:vars|assert|description)[ \t]*:", re.MULTILINE)
 _PART_KEY: Final = re.compile(r"^[ \t]+(?:- )?(?:vars|assert)[ \t]*:", re.MULTILINE)
@@ -42,10 +42,10 @@ _HEAD: Final = 1 << 20
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect files of promptfoo: results, configurations and tests.
+    """Detect promptfoo files: results, configurations and tests.
 
-    A configuration that is a program fits too, so that the error when reading it can say what to do. An empty list of
-    results is `MAYBE` if other tools could have written it.
+    A configuration that is a program is detected as well, so that the error when reading it can explain what to do. An
+    empty list of results is `MAYBE` if other tools could have written it.
     """
     suffix = head.path.suffix.lower()
     if suffix in _PROGRAMS:
@@ -68,7 +68,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_yaml(path: Path) -> bool:
-    """Check if the beginning of a YAML file looks like a configuration or a list of tests."""
+    """Return whether the start of a YAML file looks like a configuration or a list of tests."""
     start = FileHead(path).text(_HEAD)
     keys = set(_TOP_KEY.findall(start))
     if "karenina" in keys or "karenina_import" in keys:
@@ -80,7 +80,7 @@ def _is_yaml(path: Path) -> bool:
 
 
 def _results(document: Any) -> list[Any] | None:
-    """Return the list of results, or None. The version decides how deeply it is nested."""
+    """Return the list of results, or None. Its nesting depends on the version."""
     results = document.get("results") if isinstance(document, Mapping) else None
     if isinstance(results, Mapping):
         results = results.get("results")
@@ -123,7 +123,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, result: Any) -> SourceRow:
-    """Make the row for a result. If its prompt is missing or was left out, the row has a problem."""
+    """Make the row for a result. If its prompt is missing or was omitted, the row has a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with a `prompt` key")
     prompt = _prompt(result["prompt"])
@@ -153,7 +153,7 @@ def _prompt(prompt: Any) -> Mapping[str, Any]:
 
 
 def _failure(result: Mapping[str, Any]) -> Any:
-    """Return why a result has no answer, or None if it has one or gives no reason."""
+    """Return the reason why a result has no answer, or None if it has an answer or gives no reason."""
     response = result.get("response")
     body = response if isinstance(response, Mapping) else {}
     if body.get("error"):
@@ -166,17 +166,17 @@ def _failure(result: Mapping[str, Any]) -> Any:
 
 
 def _is_stripped(value: Any) -> bool:
-    """Check if promptfoo has left out a string."""
+    """Return whether promptfoo has omitted a string."""
     return isinstance(value, str) and value in _STRIPPED
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Make a function that returns the value of an assertion as filled in by promptfoo, or None."""
+    """Return a function that looks up an assertion's value as filled in by promptfoo, or None."""
     graded = _get(result, "gradingResult", "componentResults")
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 
     def find(assertion: Mapping[str, Any]) -> Any:
-        """Return the first rendered value of this assertion, or None."""
+        """Return the first rendered value of the given assertion, or None."""
         values = (
             _get(part, "metadata", "renderedAssertionValue") for part in parts if part.get("assertion") == assertion
         )

@@ -1,4 +1,4 @@
-"""Declare fields for promptfoo assertions that compare text."""
+"""Declares fields for promptfoo assertions that compare text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _JUDGED: Final = "The answer that the response gives, as a name, a number or a f
 _MEANT: Final = "What the response says in answer to the question, in its own words"
 _NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?")
 _LONGEST_ANSWER: Final = 12
-"""Values with more words are compared with the whole response, not with what a judge extracts."""
+"""Values with more words than this are compared with the whole response, not with what a judge extracts."""
 _DISTANCE: Final = 5
 _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Declare the field for an assertion of type `base` (without `not-`), or return None.
+    """Declare the field for an assertion of type `base` (without `not-`), or return None if there is no rule for it.
 
-    The truth of a negated assertion is False. There is no rule for a negated `similar`. `assertion` has the threshold,
-    if the type needs one.
+    The ground truth of a negated assertion is False. There is no rule for a negated `similar`. `assertion` provides the
+    threshold if the type needs one.
     """
     if base == "equals":
         return _declare_equality(value, negated=negated)
@@ -61,9 +61,9 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the rule for an assertion about the response itself, or return None.
+    """Make the rule for an assertion about the response itself, or return None if there is none.
 
-    `base` is its type without `not-`. `assertion` has the maximum distance for `levenshtein`.
+    `base` is the assertion's type without `not-`. `assertion` provides the maximum distance for `levenshtein`.
     """
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
@@ -113,7 +113,6 @@ def _length(value: Any, unit: str) -> dict[str, Any] | None:
 
 
 def _compiles(pattern: str) -> bool:
-    """Return whether a pattern is valid."""
     from karenina_toolkit.patterns import check_pattern
 
     try:
@@ -132,14 +131,14 @@ def _split(text: str) -> list[str]:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the items of a value as strings, leaving out objects."""
+    """Return the items of a value as strings. Objects are skipped."""
     return [show(item) for item in (value if isinstance(value, list) else [value]) if not isinstance(item, Mapping)]
 
 
 def number(value: Any, default: float) -> float:
-    """Convert a number, or a string with one, to a float.
+    """Convert a number, or a string that contains one, to a float.
 
-    Returns `default` if it is not a finite number, or is a boolean.
+    Returns `default` if `value` is a boolean or not a finite number.
     """
     try:
         parsed = default if isinstance(value, bool) else float(value)

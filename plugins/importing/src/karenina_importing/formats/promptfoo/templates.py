@@ -1,4 +1,4 @@
-"""Fill in promptfoo templates with plain variables.
+"""Fills in promptfoo templates with plain variables.
 
 promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are supported. Other expressions,
 statements (`{% if %}`) and environment variables are rejected, because nothing in a source is executed.
@@ -20,13 +20,13 @@ _KEY: Final = r"\.\w+|\[\s*[0-9]{1,9}\s*\]|\[\s*(?:'[^']*'|\"[^\"]*\")\s*\]"
 _EXPRESSION: Final = re.compile(rf"\s*([A-Za-z_]\w*)((?:{_KEY})*)((?:\s*\|\s*\w+(?:\([^()|]*\))?)*)\s*")
 _FILTER: Final = re.compile(r"\|\s*(\w+)(?:\(([^()|]*)\))?")
 _DEEPEST: Final = 3
-"""How many levels of variables within variables are filled in."""
+"""The number of levels of variables within variables that are filled in."""
 _LONGEST: Final = 1_000_000
 """The maximum length of a filled-in template, and of all variables of a test that refer to others."""
 
 
 class NotFilled(ValueError):
-    """Raised for templates that only promptfoo can fill in. The message says why."""
+    """Raised for templates that only promptfoo can fill in. The message contains the reason."""
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
@@ -53,7 +53,7 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Fill in each `{{ ... }}` of a string.
+    """Fill in each `{{ ... }}` in a string.
 
     Raises `NotFilled` if one of them cannot be filled in, or if the string becomes too long.
     """
@@ -101,7 +101,7 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(template: Any) -> set[str]:
-    """Return the names of the variables that the templates in a value use."""
+    """Return the names of the variables that are used by the templates in a value."""
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
         return {match[1] for match in expressions if match is not None}
@@ -110,17 +110,17 @@ def names_in(template: Any) -> set[str]:
 
 
 def show(value: Any) -> str:
-    """Format a value for a template: a string unchanged, null as "", and anything else as JSON."""
+    """Format a value for a template. A string is returned unchanged, null as "", and anything else as JSON."""
     if value is None or value is MISSING:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Evaluate an expression with its filters, as a string.
+    """Evaluate an expression with its filters, and return the result as a string.
 
-    A missing variable is added to `missing`, unless there is a default. Raises `NotFilled` for the environment, unknown
-    filters, and anything that is not a variable.
+    A missing variable is added to `missing`, unless there is a default. Raises `NotFilled` for environment variables,
+    unknown filters, and anything other than a variable.
     """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:
@@ -146,7 +146,6 @@ def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] |
 
 
 def _shorten(text: str) -> str:
-    """Shorten a text to one line of 60 characters, for messages."""
     line = " ".join(text[:200].split())
     return f"{line[:57]}..." if len(line) > 60 else line
 

@@ -1,4 +1,4 @@
-"""The primitives, which compare fields with their ground truths."""
+"""Primitives, which compare fields with their ground truths."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from karenina_template.templates.primitives.base import Primitive, ReadingPrimit
 from karenina_template.templates.primitives.choices import Choice
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
+from karenina_template.templates.primitives.named_files import files_in, files_of, find_file
 from karenina_template.templates.primitives.numeric import (
     NumericExact,
     NumericGraded,
@@ -71,6 +72,9 @@ __all__ = [
     "Undecided",
     "UnknownPrimitive",
     "Unreadable",
+    "files_in",
+    "files_of",
+    "find_file",
     "known_primitives",
     "missing_pack",
     "primitive_from_json",
@@ -84,7 +88,7 @@ _known: Final[dict[str, type[Primitive]]] = {}
 
 
 class DuplicatePrimitive(ValueError):
-    """Raised if two primitives are called `name`. `modules` lists where they are defined."""
+    """Raised if two primitives have the same `name`. `modules` lists the modules that define them."""
 
     def __init__(self, name: str, modules: tuple[str, str]) -> None:
         super().__init__(
@@ -96,7 +100,7 @@ class DuplicatePrimitive(ValueError):
 
 
 class UnknownPrimitive(ValueError):
-    """Raised if there is no primitive called `name`. `nearest` is the most similar name, if any."""
+    """Raised if no primitive is called `name`. `nearest` is the most similar name, or None."""
 
     def __init__(self, name: str) -> None:
         if (missing := missing_pack(name)) is not None:
@@ -116,8 +120,8 @@ class UnknownPrimitive(ValueError):
 def register_primitive(primitive: P) -> P:
     """Register a primitive class under its full name (`Primitive.full_name`).
 
-    This can be used as a decorator. Registering the same class again has no effect. Raises `DuplicatePrimitive` if the
-    name is taken, and `TypeError` for anything but a subclass of `Primitive`.
+    It can be used as a decorator. Registering the same class again has no effect. Raises `DuplicatePrimitive` if the
+    name is taken, and `TypeError` for anything other than a subclass of `Primitive`.
     """
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
@@ -132,13 +136,14 @@ def register_primitive(primitive: P) -> P:
 
 
 def known_primitives() -> Mapping[str, type[Primitive]]:
-    """Return a live, read-only view of the registered primitives by name, built-in ones first."""
+    """Return a live, read-only view of the registered primitives by name, with built-in ones first."""
     return MappingProxyType(_known)
 
 
 def primitives_by_field_type() -> dict[str, str]:
-    """Return the names of the registered primitives that have a `field_type`, keyed by it, with its package for third
-    parties (`my_package.colour`).
+    """Return the names of the registered primitives that have a `field_type`, keyed by this type.
+
+    The keys of third-party primitives include the package, such as `my_package.colour`.
     """
     return {
         namespace_of(primitive) + primitive.field_type: name
@@ -148,7 +153,7 @@ def primitives_by_field_type() -> dict[str, str]:
 
 
 def missing_pack(name: str) -> str | None:
-    """Return which plugin to install for a primitive or field type that is not registered, or None if it is unknown."""
+    """Return the plugin to install for a primitive or field type that is not registered, or None if it is unknown."""
     from karenina_core.config.setting_owners import not_loaded  # not needed to load templates
 
     catalog = read_catalog()
@@ -159,9 +164,9 @@ def missing_pack(name: str) -> str | None:
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """Create a primitive from the `data` that `Primitive.to_json` returns.
+    """Create a primitive from `data` in the format of `Primitive.to_json`.
 
-    Raises `ValueError` if the data is invalid, and `UnknownPrimitive` for an unknown type.
+    Raises `ValueError` if the data is invalid, and `UnknownPrimitive` if the type is unknown.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
         raise ValueError(f'a primitive must be {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004

@@ -21,8 +21,8 @@ _LONGEST_REASON: Final = 2_000
 class Undecided:
     """The result of a primitive that cannot decide. `why` is the reason, such as "01/02/2024 can be two dates".
 
-    It is neither true nor false, so that it never counts as wrong by accident: `bool()` raises `TypeError`. `why` is
-    limited to 2,000 characters.
+    `bool()` raises `TypeError`, so that an undecided result never counts as wrong by accident. `why` is limited to
+    2,000 characters.
     """
 
     why: str
@@ -40,7 +40,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable(Undecided):
-    """The result for a value that the primitive cannot read at all, such as "a low dose" where a quantity is needed.
+    """The result for a value that the primitive cannot read at all, such as "a low dose" instead of a quantity.
 
     `ReadingPrimitive` decides whether such a value counts as wrong.
     """
@@ -50,75 +50,84 @@ class Primitive(BaseModel):
     """Compares the value that the judge extracted with the ground truth, without calling a model.
 
     Parameters are pydantic fields, and primitives are immutable. Implement `check`, and `score` for partial credit. If
-    `reads_trace` is set, implement `check_trace` for the raw response instead; no judge is needed.
+    you set `reads_trace`, implement `check_trace` for the raw response instead. No judge is needed then.
 
-    `check` and `score` must not raise an exception because of an extracted value. A value of the wrong type fails. A
-    ground truth of the wrong type is the author's mistake, and `check_expected` should raise `ValueError` for it. Enum
-    members are compared by their values.
+    `check` and `score` must not raise an exception because of an extracted value. A value of the wrong type simply
+    fails. A ground truth of the wrong type is a mistake in the template, so `check_expected` should raise `ValueError`.
+    Enum members are compared by their values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     reads_trace: ClassVar[bool] = False
     is_slow: ClassVar[bool] = False
-    """Whether comparisons may take more than a few milliseconds and have to run in a thread."""
+    """Whether comparisons may take more than a few milliseconds, so that they have to run in a thread."""
+    needs_model: ClassVar[bool] = False
+    """Whether comparisons need a model, so that `karenina check` does not try them."""
     field_type: ClassVar[str | None] = None
-    """The `type` that a text field compared by this primitive has in files, such as "quantity", or None."""
+    """The `type` used in files for text fields that this primitive compares, such as "quantity", or None."""
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether `extracted` passes for the ground truth `expected`. None never passes.
 
-        Return `Undecided` if this is not clear, for example if a date can be read as two dates. An item without a
-        verdict for this reason is not judged, and counts as wrong in the lower pass rate. Raises `ValueError` if
-        `expected` is not a valid ground truth, and `TypeError` if the primitive reads the raw response.
+        Return `Undecided` if this is unclear, for example if a date can be read in two ways. The item is then not
+        judged, and counts as wrong in the lower pass rate. Raises `ValueError` if `expected` is not a valid ground
+        truth, and `TypeError` if the primitive reads the raw response.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
         """Return the result of `check` for a value that a judge extracted from the raw `response`.
 
-        Verification calls this method. By default, the response makes no difference. `response` is empty if the value
-        comes from elsewhere.
+        Verification calls this method. The default implementation ignores the response. `response` is empty if the
+        value comes from somewhere else.
         """
         return self.check(extracted, expected)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit for `extracted` from 0 to 1. By default, 1 if it passes and 0 if not.
+        """Return the credit for `extracted` from 0 to 1. By default, it is 1 for a pass and 0 for a failure.
 
-        Not called if `check` returns `Undecided`.
+        This is not called if `check` returns `Undecided`.
         """
         return 1.0 if self.check(extracted, expected) is True else 0.0
 
     def check_trace(self, text: str) -> bool | Undecided:
-        """Return whether the raw response passes, or `Undecided`, like `check`.
+        """Return whether the raw response passes, or `Undecided` if this is unclear.
 
         Raises `TypeError` if the primitive does not read the raw response.
         """
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if `expected` is not a valid ground truth. By default, anything is."""
+        """Raise `ValueError` if `expected` is not a valid ground truth. By default, any value is valid."""
+
+    def check_files(self, expected: object) -> None:
+        """Raise `ValueError` if a file that the primitive reads is missing, or does not fit the ground truth.
+
+        Called by `karenina check` and before a run for each field, but not when a template is loaded, because then the
+        file may not be there, or the user may not trust its path. Use `find_file` for the path. Does nothing by
+        default.
+        """
 
     def accept(self, expected: object) -> object:
-        """Return a value that passes for `expected`. By default, this is `expected` itself.
+        """Return a value that passes for `expected`, which is `expected` itself by default.
 
-        Override this if the ground truth itself does not pass, such as an excluded bound. Used by `karenina check`.
+        Override this if the ground truth itself does not pass, such as an excluded bound. `karenina check` uses it.
         """
         return expected
 
     def mutate(self, expected: object) -> object:
-        """Return a wrong value of the same kind as `expected`.
+        """Return a wrong value of the same kind as `expected`, or None (the default) if there is none.
 
-        It must be outside every tolerance. `karenina check` reports templates that accept it. Return None, the default,
-        if there is no such value; the field is then listed as one that cannot be checked. Must not raise an exception
-        for a valid ground truth.
+        The value must be outside every tolerance. `karenina check` reports templates that accept it. If this returns
+        None, the field is listed as one that cannot be checked. Must not raise an exception for a valid ground truth.
         """
         return None
 
     def before_run(self, config: VerificationConfig) -> None:
-        """Raise `RuntimeError`, saying what to do, if the primitive cannot work with this configuration.
+        """Raise `RuntimeError` with a fix if the primitive cannot work with `config`. Does nothing by default.
 
-        Called before a run, once for each different primitive. Does nothing by default.
+        This is called before a run, once for each distinct primitive.
         """
 
     @classmethod
@@ -131,15 +140,15 @@ class Primitive(BaseModel):
         return {"type": self.full_name(), **self.model_dump(mode="json")}
 
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:
-        """Return the error for an invalid ground truth. `needed` describes a valid one."""
+        """Return the error for an invalid ground truth. `needed` describes what would be valid."""
         return ValueError(f"{type(self).__name__} requires {needed} as the ground truth, not {expected!r:.200}")
 
 
 class ReadingPrimitive(Primitive, defer_build=True):
-    """The base class of primitives that read a value from text. `check` returns `Unreadable` if it cannot.
+    """Base class of primitives that read a value from text. `check` returns `Unreadable` if this fails.
 
-    `unreadable` says whether an unreadable value counts as wrong. It never does if it is not in the response, because
-    then the judge made it up.
+    `unreadable` sets whether an unreadable value counts as wrong. A value that does not occur in the response never
+    does, because the judge made it up.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -151,7 +160,10 @@ class ReadingPrimitive(Primitive, defer_build=True):
     )
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
-        """Return the result of `check`, or False for an unreadable value in the `response` if the rule says so."""
+        """Return the result of `check`, or False if `unreadable` is "wrong" and the value cannot be read.
+
+        The value must occur in `response` to count as wrong.
+        """
         result = self.check(extracted, expected)
         if isinstance(result, Unreadable) and self.unreadable == "wrong" and stands_in(extracted, response):
             return False

@@ -1,4 +1,4 @@
-"""`Choice`, the primitive for one of several options, which a response names by its letter, its text or both."""
+"""`Choice`, the primitive for one of several options that a response names by letter, by text or both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 2_000
 _LONGEST_OPTION: Final = 10_000
 _WRAPPED: Final = lazy_pattern(r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]*)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _SPACING: Final = lazy_pattern(r"\\[,;:! ()\[\]]|\\quad|</?[a-z_]{1,20}>")
-"""Spaces and brackets of LaTeX, and tags around an answer."""
+"""LaTeX spaces and brackets, and tags around an answer."""
 _ENDS: Final = " \t\n.,;:!?*_`'\"$"
 _LEAD: Final = lazy_pattern(
     r"(?:(?:I|we)(?:\s(?:would|will|must)|'d|'ll)?\s(?:choose|pick|select|take|say|think|believe|go\s(?:with|for))\s(?:that\s)?)?"
@@ -30,13 +30,13 @@ _LEAD: Final = lazy_pattern(
     r"(?:(?:is|would be|must be|ist|est|es)\b|[:\uff1a]|是|=|'s)*)?[\s:.*_`-]*",
     re.IGNORECASE,
 )
-"""What comes before the option itself: *The correct answer is*, *Option*, *Antwort:*."""
+"""Words that come before the option itself: *The correct answer is*, *Option*, *Antwort:*."""
 _REFUSED: Final = lazy_pattern(
     r"[\s,;(\u2014-]*\b(?:(?:and|but)\s)?"
     r"(?:not(?!\s(?:correct|right|true|the)\b)|rather than|instead of|as opposed to|unlike)\b.*$",
     re.IGNORECASE | re.DOTALL,
 )
-"""A part at the end that refuses other options: *B, not A*."""
+"""A final part that rejects other options: *B, not A*."""
 _BUT: Final = lazy_pattern(r"\bnot\b.*?\bbut\b(?:\srather\b)?", re.IGNORECASE | re.DOTALL)
 _REASON: Final = lazy_pattern(
     r"\W*(?:\Z|(?:because|since|as|is|was|seems|would|which|that|correct|final)\b)", re.IGNORECASE
@@ -58,7 +58,7 @@ _ENGLISH: Final = frozenset(("a", "i", "o"))
 
 
 def _with_letters(options: object) -> object:
-    """Return a list of texts as a mapping from the letters A, B, C ... and other values unchanged."""
+    """Convert a list of texts to a mapping with the keys A, B, C and so on. Other values are returned unchanged."""
     if isinstance(options, list | tuple) and len(options) <= len(ascii_uppercase):
         return dict(zip(ascii_uppercase, options, strict=False))
     return options
@@ -67,18 +67,18 @@ def _with_letters(options: object) -> object:
 class Choice(ReadingPrimitive, defer_build=True):
     """Passes if the value names the same option as the ground truth: *B*, *(b)*, *B. Lima*, *Lima*, *the second*.
 
-    Use it for a text field into which the judge copies the response's words. `LiteralMatch` is for a field whose type
-    lists the options, so that the judge chooses one itself.
+    Use it for a text field into which the judge copies words from the response. If the judge should choose an option
+    itself, list the options in the field's type and use `LiteralMatch`.
 
-    - `options`: the texts of the options, keyed by letter (or another label), or a list of texts, which have the
-      letters A, B, C and so on.
+    - `options`: the texts of the options, keyed by letter (or another label), or a list of texts, which get the letters
+      A, B, C and so on.
     - `unreadable`: whether a value that names no option counts as wrong ("wrong") or leaves the item undecided
       ("not_judged", the default).
 
     The ground truth is a label or a text. Case, Markdown, LaTeX, brackets, articles, accents and words around a text
-    are ignored. A text that is an option is that option, even if it contains other texts or letters (*Both A and B*). A
-    value that names several options fails, and so does a letter with another option's text (*B. Quito*). An option that
-    is refused (*B, not A*) is not counted.
+    are ignored. A value that is exactly an option's text stands for that option, even if it contains other texts or
+    letters (*Both A and B*). A value that names several options fails, and so does a letter with another option's text
+    (*B. Quito*). Options that the value rejects (*B, not A*) are ignored.
 
     The field is undecided if a value is the letter of one option and the text of another, or a letter with a text that
     no option has (*B. Santiago*).
@@ -90,7 +90,7 @@ class Choice(ReadingPrimitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
-        """Return the primitive. Raises `ValueError` if an option has no label or text."""
+        """Raise `ValueError` if an option has no label or text, or is too long."""
         if empty := [label for label, text in self.options.items() if not label.strip() or not text.strip()]:
             raise ValueError(f"each option of a Choice needs a label and a text; option {empty[0]!r} does not")
         if long := [label for label, text in self.options.items() if len(label) + len(text) > _LONGEST_OPTION]:
@@ -98,26 +98,26 @@ class Choice(ReadingPrimitive, defer_build=True):
         return self
 
     def __hash__(self) -> int:
-        """Return a hash of the options, which are a mapping, and of the rule for unreadable values."""
+        """Return a hash of the options and the rule for unreadable values."""
         return hash((frozenset(self.options.items()), self.unreadable))
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the ground truth is the label or the text of an option."""
+        """Raise `ValueError` unless the ground truth is an option's label or text."""
         self._truth(expected)
 
     def accept(self, expected: object) -> object:
-        """Return the label and the text of the right option."""
+        """Return the label and text of the correct option."""
         label = self._truth(expected)
         return f"{label}. {self.options[label]}"
 
     def mutate(self, expected: object) -> object:
-        """Return the label and the text of another option."""
+        """Return the label and text of another option."""
         label = self._truth(expected)
         other = next(name for name in self.options if name != label)
         return f"{other}. {self.options[other]}"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the value names the right option only, or `Unreadable` if it names none."""
+        """Return whether the value names only the correct option, or `Unreadable` if it names none."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -127,7 +127,7 @@ class Choice(ReadingPrimitive, defer_build=True):
         return named == {truth} if named else Unreadable(f"{text[:60]!r} names none of the options")
 
     def _truth(self, expected: object) -> str:
-        """Return the label of the right option. Raises `ValueError` if there is no such option."""
+        """Return the label of the correct option. Raises `ValueError` if there is no such option."""
         text = _clean(text_of(expected) or "")
         reader = self._reader()
         labels = reader.by_label(text) or reader.by_text(text)
@@ -136,18 +136,17 @@ class Choice(ReadingPrimitive, defer_build=True):
         return next(iter(labels))
 
     def _reader(self) -> _OptionReader:
-        """Return the reader of the options, which is shared by equal primitives."""
+        """Return the reader for the options, which equal primitives share."""
         return _reader_of(tuple(self.options.items()))
 
 
 Named = frozenset[str] | Undecided
-"""The labels of the options that a text names, or why that cannot be decided."""
+"""The labels of the options that a text names, or the reason why this cannot be decided."""
 _NONE: Final[frozenset[str]] = frozenset()
 
 
 @lru_cache(maxsize=256)
 def _reader_of(options: tuple[tuple[str, str], ...]) -> _OptionReader:
-    """Return the reader of these options."""
     return _OptionReader(dict(options))
 
 
@@ -164,9 +163,9 @@ class _OptionReader:
         self._longest_first = sorted(plain.items(), key=lambda item: len(item[1]), reverse=True)
 
     def read(self, text: str, levels: int = 4) -> Named:
-        """Return the labels of the options that `text` names. Readings of the whole text precede those of its parts.
+        """Return the labels of the options that `text` names. Readings of the whole text are tried before its parts.
 
-        `levels` limits how often words around an option are removed.
+        `levels` limits how many times words around an option are removed.
         """
         readings: tuple[Callable[[str], Named], ...] = (
             self._whole, self._ordinal, self._label_and_option, partial(self._without_words, levels=levels),
@@ -179,13 +178,16 @@ class _OptionReader:
         return _NONE
 
     def by_label(self, text: str) -> frozenset[str]:
-        """Return the label that a text consists of, with or without brackets, as a set."""
+        """Return a set with the label that `text` consists of, with or without brackets, or an empty set."""
         bare = text.strip(_ENDS).strip("()[]{}<>").strip(_ENDS)
         exact = [label for label in self.options if label == bare]
         return frozenset(exact or [label for label in self.options if label.casefold() == bare.casefold()])
 
     def by_text(self, text: str) -> frozenset[str]:
-        """Return the labels of the options with this text, compared as strictly as is needed to find one."""
+        """Return the labels of the options whose text is `text`.
+
+        The strictest comparison that finds an option is used.
+        """
         for form, options in self._forms:
             wanted = form(text)
             if found := frozenset(label for label, option in options.items() if wanted and option == wanted):
@@ -193,14 +195,14 @@ class _OptionReader:
         return _NONE
 
     def _whole(self, text: str) -> Named:
-        """Return the option whose label or text is the whole text."""
+        """Return the option whose label or text is the whole of `text`."""
         labels, texts = self.by_label(text), self.by_text(text)
         if len(labels | texts) > 1:
             return Undecided(f"{text[:60]!r} is the label or text of several options")
         return labels | texts
 
     def _ordinal(self, text: str) -> Named:
-        """Return the option that a text such as *the second* counts."""
+        """Return the option for an ordinal such as *the second*."""
         match = _ORDINAL.fullmatch(text.strip(_ENDS).casefold())
         labels = list(self.options)
         if match is None or (match["noun"] and any(match[0] in option.casefold() for option in self.options.values())):
@@ -214,12 +216,12 @@ class _OptionReader:
         return frozenset(labels[place - 1 : place]) if place else _NONE
 
     def _label_and_option(self, text: str) -> Named:
-        """Return the options named by a label and a text after it, such as *B. Lima*."""
+        """Return the options for a label followed by an option's text, such as *B. Lima*."""
         label, _, rest = self._split_label(text)
         return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
 
     def _without_words(self, text: str, levels: int) -> Named:
-        """Return the options named after words such as *The answer is*, or without what a text refuses (*B, not A*)."""
+        """Return the options after introductory words such as *The answer is*, or without a rejection (*B, not A*)."""
         lead, instead = _LEAD.match(text), _BUT.search(text)
         rests = [text[lead.end() :] if lead is not None else ""]
         rests.append(text[instead.end() :] if instead is not None else _REFUSED.sub("", text))
@@ -230,7 +232,7 @@ class _OptionReader:
         return _NONE
 
     def _text_and_label(self, text: str) -> Named:
-        """Return the options named by a text and a label after it, such as *Lima (B)*."""
+        """Return the options for a text followed by a label, such as *Lima (B)*."""
         match = re.fullmatch(
             r"(?P<text>.+?)\s*(?:[(\[{<]\s*(?:(?:option|choice|letter|answer)\s)?(?P<inner>\w+)[.:]?\s*[)\]}>]"
             r"|\s*[,:=\u2013\u2014-]\s*(?P<outer>\w+))[.\s]*",
@@ -246,7 +248,7 @@ class _OptionReader:
         return label | texts if texts else _NONE
 
     def _several(self, text: str) -> Named:
-        """Return the options named by letters or texts that are joined, such as *A and B*, *B/D* and *AB*."""
+        """Return the options for several letters or texts, such as *A and B*, *B/D* and *AB*."""
         parts = [part for part in _JOINED.split(text) if part.strip(_ENDS)]
         named = [self.by_label(part) or self.by_text(part) for part in parts]
         if len(parts) > 1 and all(named):
@@ -263,7 +265,7 @@ class _OptionReader:
         return frozenset(re.findall(rf"\b(?:{label})\b", joined[0])) if joined is not None else _NONE
 
     def _label_and_words(self, text: str) -> Named:
-        """Return the options named by a label and a text with other words, such as *B. Lima, in Peru*."""
+        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*."""
         label, separator, rest = self._split_label(text)
         if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
             return _NONE
@@ -276,7 +278,7 @@ class _OptionReader:
         return Undecided(f"{text[:60]!r} is the label of an option with a text that no option has")
 
     def _mentions(self, text: str) -> frozenset[str]:
-        """Return the options whose texts occur in a text, without those that are part of a longer one that does."""
+        """Return the options whose texts occur in `text`. A text inside a longer match is not counted."""
         left = _without_accents(text)
         found: set[str] = set()
         for label, wanted in self._longest_first:
@@ -289,8 +291,9 @@ class _OptionReader:
         return frozenset(found)
 
     def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
-        """Return the label at the start of a text (a set that is empty if there is none), what follows it, and the
-        rest.
+        """Split `text` into a set with the label at its start, the separator, and the rest.
+
+        The set is empty if there is no label.
         """
         match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
         if match is None:
@@ -299,7 +302,7 @@ class _OptionReader:
 
 
 def _clean(text: str) -> str:
-    """Return the text folded, without LaTeX commands, tags and Markdown's bold around its parts."""
+    """Fold the text, and remove LaTeX commands, tags and Markdown's bold."""
     text = fold(text)
     for _ in range(4):
         text = _WRAPPED.sub(r" \1 ", text)
@@ -307,23 +310,21 @@ def _clean(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return the text without spaces and punctuation around it."""
+    """Fold the text, and remove spaces and punctuation around it."""
     return " ".join(fold(text).split()).strip(_ENDS)
 
 
 def _in_lower_case(text: str) -> str:
-    """Return the bare text in lower case."""
     return _bare(text).casefold()
 
 
 def _without_accents(text: str) -> str:
-    """Return the bare text in lower case and without accents."""
     decomposed = normalize("NFD", _in_lower_case(text))
     return normalize("NFC", "".join(character for character in decomposed if category(character) != "Mn"))
 
 
 def _without_article(text: str) -> str:
-    """Return the bare text in lower case, without accents and without an article at its start."""
+    """Return the text in lower case, without accents, surrounding punctuation or an article at its start."""
     plain = _without_accents(text)
     article = _ARTICLE.match(plain)
     return plain[article.end() :] if article is not None else plain

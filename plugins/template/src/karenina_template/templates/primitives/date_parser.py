@@ -3,9 +3,9 @@
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
 "1/15/2024", "15.01.2024"), and month names in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
 10:30 GMT", "15 de enero de 2024"). Years have four digits. Partial dates such as "January 2024", "2024", "15 January"
-and "1/15/24" do not count.
+and "1/15/24" are not accepted.
 
-If day and month are both numbers before the year, points mean that the day comes first ("02.01.2024" is 2 January).
+If both day and month are numbers before the year, points mean that the day comes first ("02.01.2024" is 2 January).
 With - and /, there are two readings, unless one of the numbers is above 12 or both are equal. In the first reading, the
 month comes first.
 """
@@ -27,7 +27,7 @@ class Moment(NamedTuple):
     """A date, with or without a time of day."""
 
     at: datetime
-    """Midnight if there is no time, and naive if there is no time zone."""
+    """The date and time. The time is midnight if none was given, and there is no time zone unless one was given."""
     has_time: bool
 
 
@@ -55,11 +55,11 @@ _MONTH_NAMES: Final = {
     "июля/июл/июль августа/авг/август сентября/сент/сентябрь "
     "октября/окт/октябрь ноября/нояб/ноябрь декабря/дек/декабрь",
 }  # fmt: skip
-"""Month names from the Unicode CLDR, release 47, full and abbreviated."""
+"""Full and abbreviated month names from the Unicode CLDR, release 47."""
 
 
 def _plain_letters(text: str) -> str:
-    """Return `text` in lower case without accents. Month names are often written that way."""
+    """Return `text` in lower case without accents, because month names are often written that way."""
     text = text.casefold()
     if text.isascii():
         return text
@@ -84,7 +84,7 @@ _WEEKDAYS: Final = (
     "poniedziałek wtorek sroda czwartek piatek sobota niedziela pon wt sr czw pt sob niedz "
     "понедельник вторник среда четверг пятница суббота воскресенье пн вт ср чт пт сб вс"  # noqa: RUF001 - Russian
 )  # fmt: skip
-"""Weekday names from the Unicode CLDR, release 47, without accents and without English."""
+"""Weekday names from the Unicode CLDR, release 47, without accents. English is not included."""
 
 _DAY_NAMES: Final = "|".join(sorted(_plain_letters(_WEEKDAYS).split(), key=len, reverse=True))
 _WEEKDAY: Final = rf"(?:(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{{0,6}}|{_DAY_NAMES})\.?,? )?"
@@ -116,21 +116,21 @@ _LONGEST: Final = 80
 
 
 def is_month(word: str) -> bool:
-    """Return whether a word is a month or its abbreviation in any of the languages."""
+    """Return whether `word` is a month name or its abbreviation in any supported language."""
     return _plain_letters(word) in _MONTHS
 
 
 def read_date(value: object, format: str | None = None) -> Moment | None:
-    """Return the first reading of `value` as a complete date, if there is one. See `read_dates`."""
+    """Return the first reading of `value` as a complete date, or None. See `read_dates`."""
     return next(iter(read_dates(value, format)), None)
 
 
 def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
-    """Return the readings of `value` as a complete date. There can be none, one or two.
+    """Return all readings of `value` as a complete date, which can be none, one or two.
 
     `value` may be a date, a datetime, or a string of at most 80 characters. Set `format`, with the codes of
-    `datetime.strptime`, to read only this format. Numbers are not dates. A string such as "01/02/2024" has two
-    readings, of which the first begins with the month.
+    `datetime.strptime`, to accept only this format. Numbers are not dates. A string such as "01/02/2024" has two
+    readings, and in the first of them the month comes first.
     """
     value = plain(value)
     if isinstance(value, datetime):
@@ -149,7 +149,7 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
 
 
 def find_dates(text: str) -> list[date]:
-    """Return the complete dates in a text, in order, with both readings of ambiguous dates."""
+    """Return the complete dates in `text` in order, including both readings of ambiguous dates."""
     plain_text = " ".join(_plain_letters(fold(text)).split())
     by_start: dict[int, list[date]] = {}
     for shape in _IN_TEXT:
@@ -162,7 +162,7 @@ def find_dates(text: str) -> list[date]:
 def _read(text: str) -> tuple[Moment, ...]:
     """Return the readings of `text` as a date, with or without a time.
 
-    Raises `ValueError` for a date or time that does not exist.
+    Raises `ValueError` if the date or time does not exist.
     """
     for shape in _SHAPES:
         match = shape.match(text)
@@ -179,7 +179,7 @@ def _read(text: str) -> tuple[Moment, ...]:
 
 
 def _whole_dates(match: re.Match[str]) -> list[datetime]:
-    """Return the readings of a match as complete dates. Raises `ValueError` if there is no such date."""
+    """Return the readings of a match as complete dates. Raises `ValueError` if the date does not exist."""
     parts = match.groupdict()
     year = int(parts["year"])
     if "month" in parts:
@@ -195,16 +195,15 @@ def _whole_dates(match: re.Match[str]) -> list[datetime]:
 
 
 def _month(name: str) -> int:
-    """Return the number of a month. Raises `ValueError` if the name is unknown."""
     if name not in _MONTHS:
         raise ValueError(f"{name!r} is not the name of a month")
     return _MONTHS[name]
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
-    """Add the time in the match to a day. Digits beyond microseconds are dropped.
+    """Return `day` with the time in the match. Digits beyond microseconds are dropped.
 
-    Raises `ValueError` for a time that does not exist.
+    Raises `ValueError` if the time does not exist.
     """
     hour = int(time["hour"])
     if time["half"]:
@@ -222,7 +221,7 @@ def _with_time(day: datetime, time: re.Match[str]) -> datetime:
 
 
 def _zone(name: str | None) -> tzinfo | None:
-    """Return the time zone for an offset such as `+02:00`. A name is taken for UTC, and None is None."""
+    """Return the time zone for an offset such as `+02:00`, or None for None. A zone name is taken as UTC."""
     if name is None:
         return None
     parts = re.search(r"([+-])([0-9]{1,2}):?([0-9]{2})?$", name)

@@ -1,7 +1,7 @@
 """Primitives for dates.
 
-A date is a date or datetime object, or a string that `date_parser` reads as a complete date. Nothing else passes, and
-neither do partial dates such as "January 2024".
+A date is a date or datetime object, or a string that `date_parser` reads as a complete date. Nothing else passes,
+including partial dates such as "January 2024".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
     """Return whether a date passes, or `Undecided` if only one of its two readings does.
 
-    Without readings, it fails. `extracted` is the date as written, for the reason.
+    Without readings, the result is False. `extracted` is the date as written, for the reason.
     """
     verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:
@@ -31,14 +31,13 @@ def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Mom
 
 
 class _DatePrimitive(Primitive, defer_build=True):
-    """The base class of primitives whose ground truth is a date."""
+    """Base class of primitives whose ground truth is a date."""
 
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the ground truth is a complete date."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Moment:
-        """Return the ground truth as a date. Raises `ValueError` if it is not a complete date."""
         truth = read_date(expected)
         if truth is None:
             raise self._wrong_truth("a complete date (year, month and day, such as 2024-01-15)", expected)
@@ -49,7 +48,7 @@ _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
 
 
 def _check_format(format: str | None) -> str | None:
-    """Raise `ValueError` if a format does not contain year, month and day."""
+    """Raise `ValueError` if `format` does not contain year, month and day."""
     sample = date(2013, 11, 27)
     if format is not None:
         parsed = read_date(sample.strftime(format), format)
@@ -61,12 +60,12 @@ def _check_format(format: str | None) -> str | None:
 
 
 class DateMatch(_DatePrimitive):
-    """Passes if both are the same calendar date, ignoring times and time zones.
+    """Passes if the value and the ground truth are the same calendar date. Times and time zones are ignored.
 
     With `format` (in the codes of `strptime`, such as "%d/%m/%Y"), only strings in this format pass. Use it if day and
     month could be confused. It must contain year, month and day. The ground truth may also be in ISO 8601 format.
 
-    Without `format`, a string such as "01/02/2024" is ambiguous. If the ground truth is one of its two dates, the field
+    Without `format`, a string such as "01/02/2024" is ambiguous. If one of its two dates is the ground truth, the field
     is undecided, unless the ground truth is written with the same numbers in the same order. The ground truth
     "01/02/2024" means 2 January (the month comes first), and the field is undecided for 1 February. "01.02.2024" always
     means 1 February.
@@ -82,7 +81,7 @@ class DateMatch(_DatePrimitive):
         return self._truth(expected).at.strftime(self.format)
 
     def mutate(self, expected: object) -> object:
-        """Return another day."""
+        """Return a different day."""
         return another_day(self._truth(expected).at.date())
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
@@ -98,7 +97,6 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
-        """Return the ground truth as a date. Raises `ValueError` if it is not in `format` or ISO 8601 format."""
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)
@@ -111,7 +109,7 @@ class DateTolerance(_DatePrimitive):
     """Passes if the date is at most `tolerance` (in `unit`) away from the ground truth.
 
     A date without a time means midnight. If both have time zones, points in time are compared. If neither has one, they
-    are compared as written. If only one has a time zone, the field fails. The tolerance must be from 0 to a billion
+    are compared as written. If only one has a time zone, the field fails. The tolerance must be between 0 and a billion
     days.
     """
 
@@ -129,7 +127,7 @@ class DateTolerance(_DatePrimitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a time outside the tolerance, if there is one."""
+        """Return a time outside the tolerance, or None if there is none."""
         truth = self._truth(expected)
         return another_day(truth.at, self._allowed().days + 2)
 
@@ -143,12 +141,11 @@ class DateTolerance(_DatePrimitive):
         )
 
     def _allowed(self) -> timedelta:
-        """Return the tolerance. Raises `OverflowError` if it is too large."""
         return timedelta(**{self.unit: self.tolerance})
 
 
 def _date_text(bound: object) -> str | None:
-    """Return a bound as a string, if there is one. Raises `ValueError` if it is not a complete date."""
+    """Return a bound as a string, or None. Raises `ValueError` if it is not a complete date."""
     if bound is None:
         return None
     text = bound.isoformat() if isinstance(bound, date) else bound
@@ -163,9 +160,9 @@ Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 class DateRange(Primitive, defer_build=True):
     """Passes if the date is from `min` to `max`, both included. The ground truth is ignored.
 
-    A bound is a date, or a string that contains one. Without a time, it includes the whole day. With a time, times are
-    compared: a date without a time means midnight, and it fails if only one of the two has a time zone. One bound may
-    be left out, and `min` must not be after `max`.
+    A bound is a date or a string that contains one. A bound without a time includes the whole day. If a bound has a
+    time, times are compared: an extracted date without a time then means midnight, and it fails if only one of the two
+    has a time zone. One of the bounds may be omitted. `min` must not be after `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -212,8 +209,8 @@ class DateRange(Primitive, defer_build=True):
 def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> bool:
     """Return whether `earlier` is not after `later`.
 
-    If `bound` (by default, either of the two) has no time of day, only the dates are compared. Times with and without a
-    time zone cannot be compared, so the result is False.
+    Only the dates are compared if `bound` has no time of day. Without `bound`, this applies if either moment has none.
+    Times with and without a time zone cannot be compared, so the result is False.
     """
     dates_only = not bound.has_time if bound else not (earlier.has_time and later.has_time)
     if dates_only:
@@ -222,5 +219,4 @@ def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> b
 
 
 def _aware(moment: Moment) -> bool:
-    """Return whether the time has a time zone."""
     return moment.at.utcoffset() is not None

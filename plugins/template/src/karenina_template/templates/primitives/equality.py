@@ -1,6 +1,6 @@
-"""Primitives for values that are equal or not: booleans and literals, alone or in collections.
+"""Primitives that test for equality: booleans and literals, alone or in collections.
 
-Lists and tuples are collections, and for `SetContainment` so are sets. Strings and dicts are not.
+Lists and tuples are collections, and so are sets for `SetContainment`. Strings and dicts are not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class BooleanMatch(Primitive, defer_build=True):
-    """Passes if both are booleans and equal.
+    """Passes if the value and the ground truth are the same boolean.
 
     Nothing is converted to a boolean: neither None, nor 0 and 1, nor "true" and "false".
     """
@@ -34,7 +34,7 @@ class BooleanMatch(Primitive, defer_build=True):
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether both are booleans and equal."""
+        """Return whether both values are booleans and equal."""
         self.check_expected(expected)
         extracted = plain(extracted)
         return isinstance(extracted, bool) and extracted == plain(expected)
@@ -45,20 +45,20 @@ class LiteralMatch(Primitive, defer_build=True):
 
     Use it for fields with few possible values (`Literal["low", "high"]`, an enum). Strings are folded, but not
     normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True equals 1. A list equals a tuple
-    of equal items. None never passes and NaN equals nothing, so neither can be the ground truth.
+    with equal items. None never passes and NaN equals nothing, so neither can be the ground truth.
     """
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` if the ground truth is None or contains NaN, so that no value can pass."""
+        """Raise `ValueError` if the ground truth is None or contains NaN, because no value could pass."""
         if plain(expected) is None or key_of(expected) != key_of(expected):
             raise self._wrong_truth("a value other than None and NaN", expected)
 
     def mutate(self, expected: object) -> object:
-        """Return a different value of the same kind, or None for kinds such as dicts."""
+        """Return a different value of the same kind, or None for types such as dicts."""
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether both are equal."""
+        """Return whether the values are equal."""
         self.check_expected(expected)
         return key_of(extracted) == key_of(expected)
 
@@ -66,17 +66,17 @@ class LiteralMatch(Primitive, defer_build=True):
 class SetContainment(Primitive, defer_build=True):
     """Compares two collections as sets, ignoring order and duplicates.
 
-    - `mode`: "exact" (the default) passes if both have the same items, "subset" if the value has only items that are in
-      the ground truth, "superset" if it has all items of the ground truth, and "overlap" if at least `min_overlap`
-      items are in both.
-    - `min_overlap`: for mode "overlap"; 1 by default.
-    - `normalize`: the normalizers for strings; none by default. Numbers are compared as numbers; a string never equals
+    - `mode`: "exact" (the default) passes if both have the same items. "subset" passes if the value only has items that
+      are in the ground truth. "superset" passes if it has all items of the ground truth. "overlap" passes if both have
+      at least `min_overlap` items in common.
+    - `min_overlap`: for mode "overlap". The default is 1.
+    - `normalize`: the normalizers for strings, none by default. Numbers are compared as numbers. A string never equals
       a number, and True does not equal 1.
 
-    An empty value passes for an empty ground truth in mode "exact", and always in mode "subset". Use "exact" or
+    An empty value passes for an empty ground truth in mode "exact", and always passes in mode "subset". Use "exact" or
     "overlap" if an answer must name something. None and NaN equal nothing, so the ground truth must not contain them.
-    It is an error if every value would pass (an empty ground truth with "superset") or none (fewer different items than
-    `min_overlap`).
+    It is an error if every value would pass (an empty ground truth with "superset") or no value could (fewer distinct
+    items than `min_overlap`).
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -96,7 +96,7 @@ class SetContainment(Primitive, defer_build=True):
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the ground truth with a wrong item, or just that item if more items are allowed."""
+        """Return the ground truth with a wrong item, or only the wrong item if extra items are allowed."""
         items = items_of(expected) or []
         longer = another(items)
         foreign = longer[-1] if isinstance(longer, list) else OTHER_WORDS[0]
@@ -123,7 +123,8 @@ class SetContainment(Primitive, defer_build=True):
     def _truth(self, expected: object) -> frozenset[Hashable]:
         """Return the keys of the ground truth's items.
 
-        Raises `ValueError` if it is not a collection, contains None or NaN, or has too few items for the mode.
+        Raises `ValueError` if the ground truth is not a collection, contains None or NaN, or has too few items for the
+        mode.
         """
         items = items_of(expected)
         if items is None:
@@ -138,16 +139,16 @@ class SetContainment(Primitive, defer_build=True):
         return truth
 
     def _keys(self, items: list[object]) -> frozenset[Hashable]:
-        """Return hashable keys for the items, with strings normalized."""
+        """Return hashable keys for the items. Strings are normalized."""
         return frozenset(key_of(item, lambda text: normalize(text, self.normalize)) for item in items)
 
 
 class OrderedMatch(Primitive, defer_build=True):
     """Passes if both lists have the same strings in the same order, after normalization with `normalize`.
 
-    Numbers and dates are compared as strings. Other items (None, NaN, a list) equal nothing, and cannot be in the
-    ground truth. Sets have no order, so they fail and cannot be the ground truth. An empty list passes only for an
-    empty ground truth.
+    Numbers and dates are compared as strings. Other items (None, NaN, a list) equal nothing, so they cannot be in the
+    ground truth. Sets have no order, so they fail and cannot be the ground truth. An empty list passes only if the
+    ground truth is empty, too.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -162,14 +163,14 @@ class OrderedMatch(Primitive, defer_build=True):
         return another(expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the two lists are equal, item by item."""
+        """Return whether the two lists are equal item by item."""
         truth, items = self._truth(expected), items_of(extracted, ordered=True)
         return items is not None and self._texts(items) == truth
 
     def _truth(self, expected: object) -> list[str | None]:
         """Return the ground truth's items as strings.
 
-        Raises `ValueError` if it is not a list of strings, numbers or dates.
+        Raises `ValueError` if the ground truth is not a list of strings, numbers or dates.
         """
         items = items_of(expected, ordered=True)
         if items is None or None in (truth := self._texts(items)):
@@ -177,6 +178,6 @@ class OrderedMatch(Primitive, defer_build=True):
         return truth
 
     def _texts(self, items: list[object]) -> list[str | None]:
-        """Return the items as normalized strings, or None for those that have no string form."""
+        """Return the items as normalized strings, or None for each item that cannot be a string."""
         texts = map(text_of, items)
         return [None if text is None else normalize(text, self.normalize) for text in texts]

@@ -1,4 +1,4 @@
-"""Finding numbers in text, in digits and in English words: *1,200*, *two hundred and six*, *nineteen oh four*."""
+"""Finds numbers in text, in digits and in English words: *1,200*, *two hundred and six*, *nineteen oh four*."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _UNREAD: Final = lazy_pattern(
 class Numbers:
     """The numbers in a text.
 
-    `of_several_words` contains those in several words, such as *two hundred* and *3 million*, in order and without
-    ordinals. `known` contains all numbers.
+    `of_several_words` contains the numbers written in several words, such as *two hundred* and *3 million*, in order
+    and without ordinals. `known` contains all numbers.
     """
 
     known: frozenset[int | float]
@@ -45,7 +45,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word or sign with the space before it, as a token for the number-word library."""
+    """A word or sign with the space before it, in the form of a token for the number-word library."""
 
     written: str
     start: int
@@ -57,7 +57,10 @@ class _Word:
         return self.written
 
     def nt_separated(self, previous: _Word) -> bool:
-        """Return whether more than a space is before the word, or any space next to a hyphen."""
+        """Return whether the word and `previous` are separated by more than a single space.
+
+        Next to a hyphen, any space separates them.
+        """
         return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 
     def not_a_number_part(self) -> bool:
@@ -67,13 +70,13 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A number in a text, or part of one: its value, its position and its number of words."""
+    """A number in a text, or part of a number, with its value, position and number of words."""
 
     value: int | float
     start: int
     end: int
     words: int
-    """0 for a number in digits."""
+    """The number of words. It is 0 for a number in digits."""
     ordinal: bool = False
 
 
@@ -81,7 +84,7 @@ def read_numbers(text: str) -> Numbers | None:
     """Return the numbers in `text`, or None if any of them is written in an unsupported form.
 
     Years are read in pairs (*nineteen forty*, 1940), and digits together with the word after them (*3 thousand*, 3000).
-    Fractions in words, dozens, trillions, and words in a list or range (*three to four million*) are not supported.
+    Unsupported forms are fractions in words, dozens, trillions, and words in a list or range (*three to four million*).
     Number words in other languages are ignored.
     """
     if _UNREAD.search(text):
@@ -104,7 +107,7 @@ def read_numbers(text: str) -> Numbers | None:
 
 
 def _parts(text: str) -> list[_Part]:
-    """Return the numbers in a text in order, in digits and in words. Some are split into several parts."""
+    """Return the numbers in `text` in order, in digits and in words. Some are split into several parts."""
     words: list[_Word] = []
     for match in _TOKEN.finditer(text):
         space = text[words[-1].end if words else 0 : match.start()]
@@ -127,14 +130,14 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _is_digit_after_century(words: Sequence[_Word], place: int) -> bool:
-    """Return whether a word is between a century and a digit, as *oh* in *nineteen oh four*."""
+    """Return whether the word is between a century and a digit, like *oh* in *nineteen oh four*."""
     before = list(find_numbers(words[place - 1 : place], "en", 0.0))
     after = list(find_numbers(words[place + 1 : place + 2], "en", 0.0))
     return bool(before and after) and before[0].value in _CENTURIES and 0 < after[0].value < 10
 
 
 def _may_be_one(first: _Part, second: _Part, text: str) -> bool:
-    """Return whether two adjacent numbers, one of them in words, may be one number, list or range."""
+    """Return whether two adjacent numbers, at least one of them in words, may be a single number, list or range."""
     between = text[first.end : second.start]
     if not first.words and not second.words:
         return False
@@ -143,7 +146,7 @@ def _may_be_one(first: _Part, second: _Part, text: str) -> bool:
 
 
 def _join(first: _Part, second: _Part, text: str) -> _Part | None:
-    """Return the number that both parts form together, or None if this is not clear."""
+    """Return the number that both parts form together, or None if this is unclear."""
     last = text[second.start : second.end].lower()
     if text[first.end : second.start].strip():
         return None
@@ -162,5 +165,4 @@ def _ends_year(value: float, written: str) -> bool:
 
 
 def _to_int_or_float(value: Decimal) -> int | float:
-    """Return an int if the number is whole, otherwise a float."""
     return int(value) if value == int(value) else float(value)

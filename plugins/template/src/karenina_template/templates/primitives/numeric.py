@@ -7,13 +7,13 @@ Numbers are compared exactly as written: integers and Decimals with all their di
 Numbers are ints, floats, Decimals and plain numeric strings ("5", "1e-3"), as read by `values.number_of`. Everything
 else fails: bools, NaN, infinity, None, "1,200", "3.5 %".
 
-Graded primitives give partial credit. `check` decides the verdict, and `score` is the credit in granular scores, which
-can be above 0 even if `check` fails. The limits for full credit and for any credit are not rounded; the credit between
-them is a float. Values that are not numbers score 0.
+Graded primitives give partial credit. `check` decides the verdict. `score` is the credit in granular scores, and can be
+above 0 even if `check` fails. The limits for full credit and for any credit are not rounded. The credit between these
+limits is a float. Values that are not numbers score 0.
 
 The arithmetic is exact for decimals of any size. A decimal context with a fixed number of digits would round, and one
-without a limit would exhaust memory for 1E+1000000 + 1. Sums never need that many digits here, because a term that is
-much smaller than another cannot change the sign.
+without a limit would run out of memory for 1E+1000000 + 1. Sums never need that many digits here, because a term that
+is much smaller than another cannot change the sign.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from karenina_template.templates.primitives.values import Number, above_by, exac
 _MOST_DIGITS: Final = 20_000
 _ZERO: Final = Decimal(0)
 _USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
-"""A context that is precise enough for nearly all numbers. For others, it raises `Inexact` instead of rounding."""
+"""A context that is precise enough for nearly all numbers. Otherwise, it raises `Inexact` instead of rounding."""
 
 
 def product(one: Decimal, other: Decimal) -> Decimal:
@@ -45,7 +45,7 @@ def product(one: Decimal, other: Decimal) -> Decimal:
 
 
 def difference(one: Decimal, other: Decimal) -> Decimal:
-    """Return `one` minus `other`, rounded only beyond 20,000 digits."""
+    """Return `one` minus `other`. The result is only rounded if it has more than 20,000 digits."""
     try:
         return _USUAL.subtract(one, other)
     except Inexact:
@@ -54,7 +54,7 @@ def difference(one: Decimal, other: Decimal) -> Decimal:
 
 
 def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
-    """Return whether two numbers differ by `limit` or less."""
+    """Return whether `one` and `other` differ by at most `limit`."""
     try:
         return _USUAL.subtract(one, other).copy_abs() <= limit
     except Inexact:
@@ -75,29 +75,27 @@ def sign_of_sum(*terms: Decimal) -> int:
 
 
 def _by_size(terms: Iterable[Decimal]) -> list[Decimal]:
-    """Return the nonzero terms in descending order of magnitude."""
     return sorted((term for term in terms if term), key=Decimal.adjusted, reverse=True)
 
 
 def _digits(number: Decimal) -> int:
-    """Return the number of digits in a number; at least 1."""
+    """Return the number of digits in `number`, which is at least 1."""
     return max(1, number.adjusted() - _exponent(number) + 1)
 
 
 def _digits_of_sum(one: Decimal, other: Decimal) -> int:
-    """Return an upper bound for the digits in the exact sum."""
+    """Return an upper bound for the number of digits in the exact sum."""
     return max(one.adjusted(), other.adjusted()) - min(_exponent(one), _exponent(other)) + 2
 
 
 def _exponent(number: Decimal) -> int:
-    """Return the exponent of a finite number."""
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int), "the number is finite"
     return exponent
 
 
 def _context(digits: int) -> Context:
-    """Return a decimal context with this precision, all exponents and no traps."""
+    """Return a decimal context with the given precision, all exponents and no traps."""
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
@@ -109,14 +107,13 @@ Positive = Annotated[Number, Field(gt=0)]
 
 
 class NumericPrimitive(Primitive, defer_build=True):
-    """The base class of primitives whose ground truth is a number."""
+    """Base class of primitives whose ground truth is a number."""
 
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the ground truth is a finite number or a plain numeric string."""
         self._truth(expected)
 
     def _truth(self, expected: object) -> Decimal:
-        """Return the ground truth as a number. Raises `ValueError` if it is not a finite number."""
         truth = number_of(expected)
         if truth is None:
             raise self._wrong_truth("a finite number", expected)
@@ -126,13 +123,13 @@ class NumericPrimitive(Primitive, defer_build=True):
 def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
     """Return whether `number` is at most `tolerance` away from `truth`.
 
-    If `mode` is "relative", `tolerance` is a fraction of the ground truth.
+    If `mode` is "relative", `tolerance` is a fraction of `truth`.
     """
     return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """Return the unit of a tolerance: 1, or the size of `reference` if `mode` is "relative".
+    """Return the unit of a tolerance, which is 1, or the absolute value of `reference` if `mode` is "relative".
 
     A unit of 0 allows no difference.
     """
@@ -140,9 +137,10 @@ def unit(mode: Mode, reference: Decimal) -> Decimal:
 
 
 class NumericExact(NumericPrimitive):
-    """Passes if both are the same number, such as 5, 5.0 and "5". Integers of any size are compared exactly.
+    """Passes if the value and the ground truth are the same number, such as 5, 5.0 and "5".
 
-    Anything that is not a finite number (None, NaN, True, "1,200", "5 mg") fails.
+    Integers of any size are compared exactly. Anything that is not a finite number (None, NaN, True, "1,200", "5 mg")
+    fails.
     """
 
     def mutate(self, expected: object) -> object:
@@ -158,8 +156,9 @@ class NumericExact(NumericPrimitive):
 class NumericTolerance(NumericPrimitive):
     """Passes if the number is at most `tolerance` away from the ground truth.
 
-    With `mode` "relative" (the default), the tolerance is a fraction of the ground truth: 0.05 allows 5 %, and for a
-    ground truth of 0 only 0 passes. With "absolute", it is in the field's own unit. It must be at least 0.
+    If `mode` is "relative" (the default), the tolerance is a fraction of the ground truth: 0.05 allows 5 %, and only 0
+    passes if the ground truth is 0. If `mode` is "absolute", the tolerance is in the field's own unit. It must be at
+    least 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -180,8 +179,8 @@ class NumericTolerance(NumericPrimitive):
 class NumericRange(Primitive, defer_build=True):
     """Passes if the number is from `min` to `max`. Set `exclusive_min` or `exclusive_max` to exclude a bound.
 
-    The ground truth is ignored. One bound may be left out. Bounds must be finite, and there must be a number between
-    them.
+    The ground truth is ignored. One of the bounds may be omitted. Bounds must be finite, and there must be a number
+    between them.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -221,7 +220,7 @@ class NumericMinimum(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the ground truth, or a number above it if it is excluded."""
+        """Return the ground truth, or a number above it if the ground truth is excluded."""
         return above_by(expected, Decimal(0)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
@@ -241,7 +240,7 @@ class NumericMaximum(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the ground truth, or a number below it if it is excluded."""
+        """Return the ground truth, or a number below it if the ground truth is excluded."""
         return above_by(expected, Decimal(-1)) if self.exclusive else expected
 
     def mutate(self, expected: object) -> object:
@@ -255,7 +254,7 @@ class NumericMaximum(NumericPrimitive):
 
 
 def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Return whether `number` is at least `bound`, or above it if `exclusive`. None means no bound."""
+    """Return whether `number` is at least `bound`, or above it if `exclusive` is set. None means no bound."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)
@@ -263,7 +262,7 @@ def above(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bool:
-    """Return whether `number` is at most `bound`, or below it if `exclusive`. None means no bound."""
+    """Return whether `number` is at most `bound`, or below it if `exclusive` is set. None means no bound."""
     if bound is None:
         return True
     limit = bound if isinstance(bound, Decimal) else exact(bound)
@@ -271,9 +270,9 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit for a number that is `excess` beyond full credit.
+    """Return the credit for a number that is `excess` beyond the limit for full credit.
 
-    It falls from 1 to 0 at `width`, linearly or with the square of the distance ("quadratic").
+    The credit falls from 1 to 0 over `width`, linearly or with the square of the distance ("quadratic").
     """
     if excess <= 0:
         return 1.0
@@ -284,11 +283,11 @@ def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
 
 
 class NumericGraded(NumericPrimitive):
-    """Gives credit by distance from the ground truth: full up to `full_credit`, and none from `cutoff` on.
+    """Gives credit by distance from the ground truth: full credit up to `full_credit`, and none from `cutoff` on.
 
-    With `mode` "relative" (the default), the distance is a fraction of the ground truth, so that for 0 only 0 earns
-    credit. With "absolute", it is in the field's own unit. Credit decreases as 1 - r ("linear") or 1 - r squared
-    ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
+    If `mode` is "relative" (the default), the distance is a fraction of the ground truth, so only 0 earns credit if the
+    ground truth is 0. If `mode` is "absolute", the distance is in the field's own unit. Credit decreases as 1 - r
+    ("linear") or 1 - r squared ("quadratic"), where r is 0 at `full_credit` and 1 at `cutoff`.
 
     If `full_credit` is set, `check` passes within it. Otherwise, credit decreases from the ground truth itself, and
     `check` passes within `cutoff` (inclusive). `cutoff` must be above 0 and above `full_credit`.
@@ -313,7 +312,7 @@ class NumericGraded(NumericPrimitive):
         return above_by(expected, product(exact(self.cutoff), unit(self.mode, truth)))
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is within `full_credit` or, without one, within `cutoff`."""
+        """Return whether the number is within `full_credit`, or within `cutoff` if `full_credit` is not set."""
         truth, number = self._truth(expected), number_of(extracted)
         limit = self.cutoff if self.full_credit is None else self.full_credit
         return number is not None and within(number, truth, limit, self.mode)
@@ -330,12 +329,12 @@ class NumericGraded(NumericPrimitive):
 
 
 class NumericRangeGraded(Primitive, defer_build=True):
-    """Gives full credit from `min` to `max`. Outside, credit falls to 0 at a distance of `margin`.
+    """Gives full credit from `min` to `max`. Outside the range, credit falls to 0 at a distance of `margin`.
 
-    The ground truth is ignored. With `mode` "absolute" (the default), the margin is in the field's own unit; with
-    "relative", it is a fraction of the range's width. `check` passes inside the range. Set `exclusive_min` or
-    `exclusive_max` to exclude a bound from it; this does not affect the credit. `min` must be below `max`, and `margin`
-    above 0.
+    The ground truth is ignored. If `mode` is "absolute" (the default), the margin is in the field's own unit. If `mode`
+    is "relative", it is a fraction of the range's width. `check` passes inside the range. Set `exclusive_min` or
+    `exclusive_max` to exclude a bound from the range, which does not affect the credit. `min` must be below `max`, and
+    `margin` above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -383,12 +382,13 @@ def _short_direction(direction: object) -> object:
 
 
 class NumericThresholdGraded(NumericPrimitive):
-    """Gives full credit on the right side of the ground truth. On the other, it falls to 0 at `margin`.
+    """Gives full credit on the correct side of the ground truth. On the other side, credit falls to 0 at `margin`.
 
-    With `direction` "min" (or "minimum"), the ground truth is the lowest correct value; with "max" (or "maximum"), the
-    highest. With `mode` "relative" (the default), the margin is a fraction of the ground truth, so that 0 has no
-    margin; with "absolute", it is in the field's own unit. `check` passes on the right side. Set `exclusive` to exclude
-    the ground truth itself; this does not affect the credit. `margin` must be above 0.
+    If `direction` is "min" (or "minimum"), the ground truth is the lowest correct value. If it is "max" (or "maximum"),
+    the ground truth is the highest. If `mode` is "relative" (the default), the margin is a fraction of the ground
+    truth, so a ground truth of 0 has no margin. If `mode` is "absolute", the margin is in the field's own unit. `check`
+    passes on the correct side. Set `exclusive` to exclude the ground truth itself, which does not affect the credit.
+    `margin` must be above 0.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -399,7 +399,7 @@ class NumericThresholdGraded(NumericPrimitive):
     exclusive: bool = False
 
     def accept(self, expected: object) -> object:
-        """Return the ground truth, or a number on the right side if it is excluded."""
+        """Return the ground truth, or a number on the correct side if the ground truth is excluded."""
         if not self.exclusive:
             return expected
         return above_by(expected, Decimal(-1 if self.direction == "max" else 0))
@@ -410,7 +410,7 @@ class NumericThresholdGraded(NumericPrimitive):
         return above_by(expected, width if self.direction == "max" else width.copy_negate() - 1)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is on the right side."""
+        """Return whether the number is on the correct side."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return False

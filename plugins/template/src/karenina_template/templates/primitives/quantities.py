@@ -30,25 +30,26 @@ _LESS: Final = lazy_pattern(
     r"negative|outflows?)\b",
     re.IGNORECASE,
 )
-"""Words that can make a number near them negative."""
+"""Words that can make a nearby number negative."""
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
 _TEMPERATURES: Final = ("°C", "°F")
 
 
 class NumberWithUnit(Primitive, defer_build=True):
-    """Passes if both are the same number with the same unit, however they are written: *1,500 mg*, *1.5e3 mgs*.
+    """Passes if the value and the ground truth are the same number with the same unit: *1,500 mg*, *1.5e3 mgs*.
 
-    Use it for a text field into which the judge copies the quantity, if the response must use the ground truth's unit,
-    or for units that are not measured, such as money. `Quantity` of karenina-units converts units and has tolerances.
-    Numbers are compared exactly. They may have
-    thousands separators, decimal commas, fractions, powers of ten, and words such as *million*; words such as *about*
-    are ignored. Known units are compared by means of a table of spellings, others by their words; units are never
-    converted. A value without a unit is assumed to have the ground truth's unit.
+    Use it for a text field into which the judge copies the quantity. It suits questions that require the ground truth's
+    unit, and units that are not measured, such as money. `Quantity` from karenina-units converts units and has
+    tolerances.
+
+    Numbers are compared exactly. They may have thousands separators, decimal commas, fractions, powers of ten, and
+    words such as *million*. Words such as *about* are ignored. Known units are compared with a table of spellings, all
+    others by their words. Units are never converted. A value without a unit is assumed to have the ground truth's unit.
 
     - `unit`: the unit of a ground truth that is written without one, such as the unit that the question asks for.
     - `decimal`: the decimal mark in numbers such as 1,234 and 1.234: "." (the default) or ",".
 
-    The field is undecided if the value could be right in spite of one of these differences:
+    The field is undecided if the value could be correct despite one of these differences:
 
     - another unit of the same kind (g for mg);
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
@@ -58,7 +59,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     - the fraction 0.05 for 5 %;
     - words that change a number (*a loss of 5* for -5, *half*, *a dozen*, *none*).
 
-    A value without a number, with another number, or with a unit of another kind fails.
+    A value without a number, with a different number, or with a unit of another kind fails.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -76,7 +77,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether number and unit are the same, or `Undecided` in the cases described above."""
+        """Return whether number and unit are the same, or `Undecided` in the cases that the class describes."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -99,9 +100,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
 
     def _truth(self, expected: object) -> Quantity:
-        """Return the ground truth as a quantity. Its unit defaults to `unit`.
+        """Return the ground truth as a quantity, with `unit` if it has none of its own.
 
-        Raises `ValueError` if it is not a number.
+        Raises `ValueError` if the ground truth is not a number.
         """
         text = text_of(expected)
         truth = None if text is None else read_quantity(text, self.decimal)
@@ -110,9 +111,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether a value equals the ground truth, or `Undecided` with the reason.
+        """Return whether `value` equals the ground truth, or `Undecided` with the reason.
 
-        If the ground truth has no unit, a percentage also equals the fraction that it means.
+        If the ground truth has no unit, a percentage also equals the fraction that it represents.
         """
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
@@ -140,10 +141,10 @@ class _OtherUnit:
 
 
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
-    """Return whether two units are the same. A `value` without a unit ("") has that of the ground truth.
+    """Return whether two units are the same. A `value` without a unit ("") is assumed to have the ground truth's unit.
 
-    `Undecided` means that the field is undecided if the numbers are equal, and `_OtherUnit` that it is undecided
-    anyway.
+    `Undecided` means that the field is undecided if the numbers are equal. `_OtherUnit` means that it is undecided in
+    any case.
     """
     if not value:
         return True
@@ -173,7 +174,7 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _noun(word: str) -> str:
-    """Return a word in folded case and without a plural s. Words of up to three letters keep it."""
+    """Return `word` in lower case and without a plural s. Words of up to three letters keep the s."""
     word = fold(word).casefold()
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
 
@@ -181,7 +182,7 @@ def _noun(word: str) -> str:
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored.
 
-    This is undecided for a number in a range or within a limit, and if only another reading is equal.
+    The result is undecided if a number is within the other's range or limit, or if only another reading is equal.
     """
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:
@@ -206,10 +207,9 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
-    """Return whether `number` is within a limit with this sign, such as "<". An empty sign means no limit."""
+    """Return whether `number` is within a limit with the given sign, such as "<". An empty sign means no limit."""
     return not sign or number == limit or (number < limit) == sign.startswith("<")
 
 
 def _quoted(text: str) -> str:
-    """Return the text in quotes for a message, up to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

@@ -67,32 +67,32 @@ _ENDS: Final = lazy_pattern(r"[.,;:!?](?=\s|$)")
 _DECADE: Final = lazy_pattern(r"[0-9]{3}0s\b")
 _DIGIT: Final = lazy_pattern(r"[0-9]")
 _MORE: Final = lazy_pattern(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b")
-"""If this follows, the digits before it are not a whole number. *2 x 105* may be a power without its sign."""
+"""Text that must not follow a number. For example, *2 x 105* may be a power of ten without its sign."""
 _BRACKETED: Final = lazy_pattern(rf"((?:{_CURRENCY})?)\s?\(\s?((?:{_CURRENCY})?\s?[.0-9][^()]*)\)([^()]*)")
-"""A negative amount as accountants write it, in brackets."""
+"""A negative amount in brackets, as accountants write it."""
 _WORD: Final = lazy_pattern(r"[\w.,/-]+")
 _BRACKETS: Final = lazy_pattern(r"(?<![/*\u00b7])(?<![/*\u00b7] )(?:\([^()]*\)|\[[^\[\]]*\])")
-"""Text in brackets, except the part of a unit in *J/(kg K)*."""
+"""Text in brackets, except in a unit such as *J/(kg K)*."""
 PART_WORDS: Final = lazy_pattern(
     r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter|dozen))\b", re.IGNORECASE
 )
-"""Words that change a number next to them, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
+"""Words that change an adjacent number, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
 _HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
 )
 _LARGEST: Final = 10**4
-"""The largest exponent that is supported."""
+"""The largest supported exponent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number with its unit, or a range up to `high`.
 
-    `numbers` contains the possible readings, the likeliest first. There are two for *1,234* and *1.234* (depending on
-    the decimal mark) and for *(5)* (the first is -5, as accountants write it), and none for digits that are not a
-    number. `unit` is the unit as written, a currency, or an empty string. `sign` is <, >, <= or >= for a limit, and
-    empty otherwise. `touches` is true if no space is before the unit, as in *5mg*. `is_code` is true if the text could
-    be a name, such as 1E10.
+    `numbers` contains the possible readings, with the most likely one first. *1,234* and *1.234* have two readings,
+    depending on the decimal mark, and so does *(5)*, which accountants read as -5. There is none for digits that are
+    not a number. `unit` is the unit as written, a currency, or an empty string. `sign` is <, >, <= or >= for a limit,
+    and otherwise empty. `touches` is true if there is no space before the unit, as in *5mg*. `is_code` is true if the
+    text could be a name, such as 1E10.
     """
 
     numbers: tuple[Decimal, ...]
@@ -105,7 +105,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A number in a text: its possible readings, its currency and its position."""
+    """A number in a text with its possible readings, its currency and its position."""
 
     numbers: tuple[Decimal, ...]
     currency: str
@@ -120,10 +120,10 @@ def is_known_unit(text: str) -> bool:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> Quantity | None:
-    """Return the quantity if `text` consists of exactly one, or otherwise None.
+    """Return the quantity if `text` consists of exactly one, or None.
 
-    A range is one quantity, and up to four words after the number are its unit, whether or not the unit is known.
-    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first, and `is_unit` which units of other
+    A range counts as one quantity. Up to four words after the number are its unit, whether or not the unit is known.
+    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first. `is_unit` tells which units of other
     forms, such as *J/(kg K)*, are known.
     """
     text = _plain(text)
@@ -157,12 +157,12 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> list[Quantity]:
-    """Return the quantities in a text, in order. `decimal` and `is_unit` have the same meaning as in `read_quantity`.
+    """Return the quantities in `text` in order. `decimal` and `is_unit` work as in `read_quantity`.
 
-    If the whole text is one quantity, it is read as `read_quantity` does. Otherwise, words after a number are its unit
-    only if the unit is known, and digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
-    ignored if there are digits elsewhere. In text without digits, English number words are read; if there are several
-    numbers, they have no units.
+    If the whole text is one quantity, it is read like in `read_quantity`. Otherwise, words after a number are only its
+    unit if the unit is known. Digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
+    ignored if there are digits elsewhere. If the text has no digits, English number words are read. Several numbers in
+    words have no units.
     """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
@@ -175,7 +175,7 @@ def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_
 def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
     """Return the quantities in a text without digits, in English words: *forty-two grams*, *nineteen oh four*.
 
-    Only a single quantity can have a unit. Empty if the words cannot be read.
+    Only a single quantity can have a unit. The list is empty if the words cannot be read.
     """
     from text_to_num import alpha2digit
 
@@ -193,7 +193,7 @@ def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quanti
 
 
 def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity]:
-    """Yield the quantities in a text. For digits that are not a number, `numbers` is empty."""
+    """Yield the quantities in `text`. Digits that are not a number give a quantity with empty `numbers`."""
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
         start = _begin(text, digit.start(), at)
@@ -213,32 +213,35 @@ def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity
 
 
 def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
-    """Return the known unit that `unit` begins with, such as *mg* in *mg of aspirin*, or an empty string."""
+    """Return the known unit at the start of `unit`, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
     return next((name for size in (4, 3, 2, 1) if is_unit(name := " ".join(words[:size]))), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return where the number with this first digit begins, including currency and sign, but not before `least`."""
+    """Return the position where a number starts, including its currency and sign.
+
+    `digit` is the position of its first digit. The result is at least `least`.
+    """
     head = _HEAD.search(text, least, digit)
     return digit - len(head[0].lstrip()) if head is not None else digit
 
 
 def _sign_before(text: str, start: int) -> str:
-    """Return the sign that the words before `start` mean, such as > for *more than*, or an empty string."""
+    """Return the sign for the words before `start`, such as > for *more than*, or an empty string."""
     before = text[max(0, start - 20) : start].rstrip()
     return next((sign for sign, words in _SIGNS.items() if re.search(rf"(?:{words})$", before, re.I)), "")
 
 
 def _plain(text: str) -> str:
-    """Return the text with spaces, signs, fractions and powers in ASCII."""
+    """Convert spaces, signs, fractions and powers in the text to ASCII."""
     text = _POWER.sub(lambda match: "^" + match[0].translate(_RAISED), text)
     text = _FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{normalize('NFKC', match[2])}", text)
     return " ".join(fold(text).split())
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the comparison sign at the start of a text, which may be "", and where the number begins.
+    """Return the comparison sign at the start of `text`, which may be "", and the position of the number.
 
     A word such as *about* is skipped.
     """
@@ -252,7 +255,7 @@ def _opening(text: str) -> tuple[str, int]:
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
-    """Read the number at `at`, with its currency and scale. Returns None if it is not clear."""
+    """Read the number at `at`, with its currency and scale. Returns None if it is unclear."""
     match = _NUMBER.match(text, at)
     if match is None or (at and text[at - 1].isalnum()):
         return None
@@ -277,9 +280,9 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    """Return the possible readings of a number, the likeliest first. Empty if it is not a number.
+    """Return the possible readings of a number, with the most likely one first.
 
-    A number that is too large or small is None.
+    The list is empty if the text is not a number. A number that is too large or too small becomes None.
     """
     if match["ten"] is not None:
         return [_shifted(Decimal(1), int(match["ten"]))]
@@ -293,7 +296,10 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with separators, with a decimal point. Empty if they are not a number."""
+    """Convert digits with separators to their possible readings, each with a decimal point.
+
+    The list is empty if the digits are not a number.
+    """
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
     if len(whole) > 1 and whole.startswith("0"):
@@ -316,7 +322,7 @@ def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
 
 
 def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
-    """Return the number times ten to the power of `exponent`, or None if that is too large."""
+    """Return the number times ten to the power of `exponent`, or None if the exponent is too large."""
     if number is None or abs(exponent) > _LARGEST:
         return None
     sign, digits, place = number.as_tuple()
@@ -324,14 +330,15 @@ def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
 
 
 def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
-    """Return whether a range such as 5-10 has no unit, and so may be a score or a phone number."""
+    """Return whether a range such as 5-10 has no unit, so that it may be a score or a phone number."""
     return between[0] == "-" and second.end == len(text)
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
-    """Return whether `unit` can be a unit: up to four words without punctuation or digits, except exponents.
+    """Return whether `unit` can be a unit. It may be empty.
 
-    It may be empty. `rest` is the text after the number, of which `unit` is the stripped form.
+    A unit has up to four words without punctuation or digits, except for exponents. `rest` is the text after the
+    number, and `unit` is the same text without surrounding spaces.
     """
     if len(unit.split()) > 4 or re.search(r"[,;:?!=<>()]", unit) or rest.startswith((".", "-", "/", "'")):
         return False

@@ -1,4 +1,4 @@
-"""Comparing strings by meaning."""
+"""Compares strings by meaning."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SimilarityProvider = Callable[[str, str, str | None], float]
-"""Called with two strings and the name of an embedding model (None: the default). Returns their similarity."""
+"""A function that takes two strings and the name of an embedding model, and returns the strings' similarity.
+
+None means the default model.
+"""
 
 SimilarityReady = Callable[[str | None, "VerificationConfig"], None]
-"""Called with the name of a model (None: the default) and a configuration.
+"""A function that takes the name of a model and a configuration. None means the default model.
 
 It must raise `RuntimeError` if strings cannot be compared.
 """
@@ -42,9 +45,9 @@ class SimilarityUnavailable(RuntimeError):
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
     """Register the function that compares strings by meaning.
 
-    `ready` is called before runs whose templates need it, and must raise `RuntimeError` if `provider` cannot work.
-    Registering the same provider again only replaces `ready`. Raises `ValueError` if there is another provider; call
-    `withdraw_similarity` to replace it.
+    `ready` is called before runs whose templates need it. It must raise `RuntimeError` if `provider` cannot work.
+    Registering the same provider again only replaces `ready`. Raises `ValueError` if there is another provider. Call
+    `withdraw_similarity` first to replace it.
     """
     if _providers and _providers[0] != provider:
         raise ValueError(
@@ -55,7 +58,7 @@ def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady |
 
 
 def withdraw_similarity() -> None:
-    """Remove the registered similarity function, if there is one."""
+    """Remove the registered similarity function, if any."""
     _providers.clear()
     _ready.clear()
 
@@ -71,7 +74,7 @@ def similarity(one: str, another: str, model: str | None = None) -> float:
 
 
 def check_similarity(model: str | None, config: VerificationConfig) -> None:
-    """Raise `RuntimeError`, saying what to do, if a run with this configuration cannot use `model`."""
+    """Raise `RuntimeError` with a fix if a run with `config` cannot use `model`."""
     if not _providers:
         raise SimilarityUnavailable
     for ready in _ready:
@@ -79,20 +82,20 @@ def check_similarity(model: str | None, config: VerificationConfig) -> None:
 
 
 def _name(provider: SimilarityProvider) -> str:
-    """Return the provider's module and name for use in a message."""
     return f"{provider.__module__}.{getattr(provider, '__qualname__', type(provider).__qualname__)}"
 
 
 class SemanticMatch(Primitive, defer_build=True):
     """Passes if the cosine similarity of the strings' embeddings is at least `threshold` (above 0, at most 1).
 
-    `model` is the name of the embedding model, with the plugin's default for None. Without the embedding plugin, runs
-    do not start and checks raise `SimilarityUnavailable`. None and blank strings never pass, and cannot be the ground
+    `model` is the name of the embedding model. None means the plugin's default. Without the embedding plugin, runs do
+    not start and checks raise `SimilarityUnavailable`. None and blank strings never pass, and cannot be the ground
     truth. Beware of negations: "toxic" and "not toxic" are similar.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     is_slow: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = True
 
     threshold: Annotated[Number, Field(gt=0, le=1)] = 0.85
     model: str | None = Field(
@@ -100,7 +103,7 @@ class SemanticMatch(Primitive, defer_build=True):
     )
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` unless the ground truth is a string that is not blank."""
+        """Raise `ValueError` unless the ground truth is a non-blank string."""
         self._truth(expected)
 
     def before_run(self, config: VerificationConfig) -> None:
@@ -108,7 +111,10 @@ class SemanticMatch(Primitive, defer_build=True):
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the strings are similar enough. Raises `SimilarityUnavailable` if nothing can compare them."""
+        """Return whether the strings are similar enough.
+
+        Raises `SimilarityUnavailable` if no plugin can compare strings.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

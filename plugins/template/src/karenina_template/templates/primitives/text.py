@@ -1,10 +1,10 @@
 """Primitives for strings, in fields and in the raw response (`Trace...`).
 
-In fields, numbers, bools and dates are compared as strings (5 as "5"). None, NaN and other values have no string form,
-so they fail.
+In fields, numbers, bools and dates are compared as strings (5 as "5"). None, NaN and other values cannot be converted
+to a string, so they fail.
 
-Judges do not fill fields that read the raw response. The ground truth of such a field is True (the default) or False:
-whether the response should pass.
+Judges do not fill fields that read the raw response. The ground truth of such a field is True (the default) if the
+response should pass, or False if it should not.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ FlagNames = Annotated[Flags, BeforeValidator(flag_names)]
 Count = Annotated[int, Strict(), Field(ge=0)]
 _OPENING: Final = re.compile(r"[\[{]")
 _MOST_OPENINGS: Final = 1000
-"""Maximum positions at which to look for JSON in a response."""
+"""Maximum number of positions at which to look for JSON in a response."""
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, if possible. For a ground truth that is a list, returns a list.
+    """Return words that do not pass, if possible. If the ground truth is a list, returns a list.
 
     Returns None if the ground truth is neither a string nor a list nor None.
     """
@@ -46,7 +46,7 @@ def _other_words(primitive: Primitive, expected: object) -> object:
 
 
 class ExactMatch(Primitive, defer_build=True):
-    """Passes if both strings are equal after normalization. By default, case and outer whitespace are ignored.
+    """Passes if both strings are equal after normalization. By default, case and surrounding whitespace are ignored.
 
     `normalize` is the list of normalizers. Strings that look the same are equal, unless the normalizer is "exact".
 
@@ -62,7 +62,7 @@ class ExactMatch(Primitive, defer_build=True):
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return other words, or another number or date."""
+        """Return different words, or a different number or date."""
         other = another(expected)
         if isinstance(other, str) and self.check(other, expected):
             return next((words for words in OTHER_WORDS if not self.check(words, expected)), other)
@@ -76,7 +76,7 @@ class ExactMatch(Primitive, defer_build=True):
     def _normalized_truth(self, expected: object) -> str:
         """Return the normalized ground truth.
 
-        Raises `ValueError` if it has no string form or becomes empty.
+        Raises `ValueError` if it cannot be converted to a string, or if normalization makes it empty.
         """
         truth = text_of(expected)
         if truth is None:
@@ -106,7 +106,7 @@ class _Contains(Primitive, defer_build=True):
         return self
 
     def _occurring(self, extracted: object) -> list[bool]:
-        """Return whether each substring occurs in the value or one of its items."""
+        """Return whether each substring occurs in the value or in one of its items."""
         items = items_of(extracted)
         texts = [text_of(item) for item in ([extracted] if items is None else items)]
         normalized = [normalize(text, self.normalize) for text in texts if text is not None]
@@ -116,12 +116,12 @@ class _Contains(Primitive, defer_build=True):
 class ContainsAny(_Contains):
     """Passes if any of `substrings` occurs in the value. The ground truth is ignored.
 
-    Value and substrings are normalized with `normalize`, by default not at all. In a list, each item is searched
-    separately. There must be at least one substring, and none may be empty after normalization.
+    The value and the substrings are normalized with `normalize`, which does nothing by default. In a list, each item is
+    searched separately. There must be at least one substring, and none may be empty after normalization.
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, in a list if the ground truth is one. Any useful condition rejects them.
+        """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
 
         Returns None for ground truths of other types, such as numbers.
         """
@@ -135,11 +135,11 @@ class ContainsAny(_Contains):
 class ContainsAll(_Contains):
     """Passes if all `substrings` occur in the value. In a list, they may occur in different items.
 
-    Otherwise, this works like `ContainsAny`.
+    In all other respects, this works like `ContainsAny`.
     """
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, in a list if the ground truth is one. Any useful condition rejects them.
+        """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
 
         Returns None for ground truths of other types, such as numbers.
         """
@@ -154,8 +154,8 @@ class RegexMatch(Primitive, defer_build=True):
     """Passes if `pattern` is found anywhere in the value. Use ^ and $ to anchor it. The ground truth is ignored.
 
     The syntax is that of `re`. `flags` are names (`["IGNORECASE"]`) or constants from `re`. Both the original and the
-    folded value are searched, so that plain hyphens, spaces and quotes also match their variants. A search that takes
-    too long raises `PatternTimeout`.
+    folded value are searched, so plain hyphens, spaces and quotes also match their variants. A search that takes too
+    long raises `PatternTimeout`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -169,7 +169,7 @@ class RegexMatch(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return unrelated words, in a list if the ground truth is one. Any useful condition rejects them.
+        """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
 
         Returns None for ground truths of other types, such as numbers.
         """
@@ -185,7 +185,7 @@ class RegexMatch(Primitive, defer_build=True):
 
 
 class TracePrimitive(Primitive):
-    """The base class of primitives that read the raw response."""
+    """Base class of primitives that read the raw response."""
 
     reads_trace: ClassVar[bool] = True
 
@@ -196,7 +196,6 @@ class TracePrimitive(Primitive):
 
 
 def _at_least_one(count: object) -> object:
-    """Return 1 for None, and any other value unchanged."""
     return 1 if count is None else count
 
 
@@ -228,7 +227,7 @@ class TraceRegex(TracePrimitive, defer_build=True):
 
 
 class TraceContains(TracePrimitive, defer_build=True):
-    """Passes if `substring` occurs in the response. Case-sensitive by default.
+    """Passes if `substring` occurs in the response. The search is case-sensitive by default.
 
     Both the original strings and their NFC forms are compared. The substring must not be empty.
     """
@@ -249,8 +248,8 @@ class TraceContains(TracePrimitive, defer_build=True):
 class TraceLength(TracePrimitive, defer_build=True):
     """Passes if the length of the response in `unit` ("chars" or "words") is from `min` to `max`, both included.
 
-    Characters are Unicode code points, including whitespace. Words are separated by whitespace. One bound may be left
-    out, and `min` must not be above `max`.
+    Characters are Unicode code points, including whitespace. Words are separated by whitespace. One of the bounds may
+    be omitted. `min` must not be above `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -274,17 +273,17 @@ class TraceLength(TracePrimitive, defer_build=True):
 
 
 class TraceJSON(TracePrimitive, defer_build=True):
-    """Passes if the response is JSON. Set `anywhere` to accept an object or list anywhere in it.
+    """Passes if the response is JSON. Set `anywhere` to accept an object or list anywhere in the response.
 
-    NaN and infinities are not JSON. JSON in a Markdown code block passes only with `anywhere`. Up to 1,000 positions
-    are tried.
+    NaN and infinities are not JSON. JSON in a Markdown code block only passes if `anywhere` is set. Up to 1,000
+    positions are tried.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     anywhere: bool = False
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the response is JSON or, with `anywhere`, contains JSON."""
+        """Return whether the response is JSON or, if `anywhere` is set, contains JSON."""
         decoder = json.JSONDecoder(parse_constant=_refuse_constant)
         if not self.anywhere:
             return _decodes(decoder, text.strip(), whole=True)
@@ -293,7 +292,7 @@ class TraceJSON(TracePrimitive, defer_build=True):
 
 
 def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: bool = False) -> bool:
-    """Return whether there is a JSON value at `start`. With `whole`, it must end with the text."""
+    """Return whether there is a JSON value at `start`. If `whole` is set, it must extend to the end of the text."""
     try:
         _, end = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -302,5 +301,4 @@ def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: boo
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    """Raise `ValueError`, because NaN and infinities are not JSON."""
     raise ValueError(f"{name} is not JSON")

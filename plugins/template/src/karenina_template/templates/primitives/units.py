@@ -1,6 +1,6 @@
 """Units as people write them, for `NumberWithUnit`. Units are never converted.
 
-Symbols come from the SI brochure (9th edition), those for money from ISO 4217, and the rest from common use.
+Symbols come from the SI brochure (9th edition) and currencies from ISO 4217. Everything else comes from common use.
 """
 
 from __future__ import annotations
@@ -81,21 +81,21 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     },
 }  # fmt: skip
 CURRENCIES: Final = (*_KINDS["money"], "US$", "CA$", "AU$", *re.findall(r"\b[A-Z]{3}\b", str(_KINDS["money"])))
-"""The currency signs and codes that may precede a number."""
+"""Currency signs and codes that may precede a number."""
 MULTIPLES: Final = frozenset(
     (
         *("pair", "dozen", "couple", "half", "halve", "third", "quarter", "fifth", "tenth", "time", "fold"),
         *("percentile", "bc", "bce", "b.c", "b.c.e"),
     )
 )
-"""Words after a number, without a plural s, that change what it counts: 3 pairs are not 3."""
+"""Words after a number, without a plural s, that change what is counted: 3 pairs are not 3."""
 
 _PLAIN: Final = {
     **dict(zip(map(ord, "⁰¹²³⁴⁵⁶⁷⁸⁹\u03bc\u00ba"), "0123456789\u00b5\u00b0", strict=True)),
     0x2103: "\u00b0C",
     0x2109: "\u00b0F",
 }
-"""Superscript digits, variants of the micro and degree signs, and the signs for Celsius and Fahrenheit."""
+"""Replacements for superscript digits and for variants of the micro and degree signs."""
 _UNITS: Final = {
     spelling: unit
     for units in _KINDS.values()
@@ -110,9 +110,9 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the unit that `text` names, if it is known: "µg" for *micrograms*, and "mg/dl" for *mg per dL*.
+    """Return the known unit that `text` names, or None: "µg" for *micrograms*, and "mg/dl" for *mg per dL*.
 
-    Case matters only between units such as mW and MW.
+    Case only matters between units such as mW and MW.
     """
     written = " ".join(
         fold(text).translate(_PLAIN).replace("℃", "°C").replace("℉", "°F").replace("^", "").split()
@@ -128,7 +128,7 @@ def find_unit(text: str) -> str | None:
 
 
 def _one_unit(written: str) -> str | None:
-    """Return the unit for a spelling, with or without a plural s and an exponent, if it is known.
+    """Return the unit for a spelling, or None if it is unknown. It may have a plural s and an exponent.
 
     Case is ignored if only one unit matches.
     """

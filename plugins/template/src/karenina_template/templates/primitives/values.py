@@ -1,4 +1,4 @@
-"""Converting values to what primitives compare: strings, numbers, collections and hashable keys.
+"""Converts values to what primitives compare: strings, numbers, collections and hashable keys.
 
 Values come from JSON or from a pydantic class: None, bool, int, float, Decimal, str, date, time, enum member, list,
 tuple, set, dict, model. These functions never raise. Most return None if they cannot convert a value.
@@ -22,17 +22,17 @@ Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False
 
 _PLAIN: Final = frozenset({str, int, float, bool, list, type(None)})
 OTHER_WORDS: Final = ("something unrelated", "an entirely different matter", "zzz")
-"""Strings that should not equal any reasonable truth."""
+"""Strings that should not equal any reasonable ground truth."""
 _LARGEST: Final = 400
 _EXACT_FLOAT: Final = 2**53
 _FARTHEST: Final = 10**15
-"""The largest exponent of a number. Decimal can still multiply two such numbers."""
+"""The largest exponent of a number, chosen so that Decimal can still multiply two such numbers."""
 _EMPHASIS: Final = re.compile(r"[*_`]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def plain(value: object) -> object:
-    """Return the value of an enum member, the fields of a model as a dict, and anything else unchanged."""
+    """Return an enum member's value, a model's fields as a dict, or any other value unchanged."""
     if type(value) in _PLAIN:
         return value
     while isinstance(value, Enum):
@@ -41,7 +41,7 @@ def plain(value: object) -> object:
 
 
 def text_of(value: object) -> str | None:
-    """Return a single value as a string. Numbers and bools look as in Python, dates and times are in ISO 8601.
+    """Return a single value as a string. Numbers and bools look as in Python, and dates and times as in ISO 8601.
 
     Returns None for None, NaN, infinities, collections and other objects.
     """
@@ -66,8 +66,8 @@ def text_of(value: object) -> str | None:
 def number_of(value: object) -> Decimal | None:
     """Return `value` as a finite number, exactly as written, or None if it is not a number.
 
-    0.1 is one tenth, whether it is a float or a string: a float means the shortest decimal that converts to it. Numbers
-    with more than 10**15 digits before or after the decimal point are not supported.
+    0.1 is one tenth, whether it is a float or a string, because a float stands for the shortest decimal that converts
+    to it. Numbers with more than 10**15 digits before or after the decimal point are not supported.
 
     A string must be a plain number in ASCII digits after folding, possibly with whitespace around it: "5", "-2.50",
     "1e-3". Bools, "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are not numbers.
@@ -94,16 +94,17 @@ def number_of(value: object) -> Decimal | None:
 
 
 def stands_in(value: object, response: str) -> bool:
-    """Return whether `value`, as text, occurs in `response` as a whole: *iron* is not in *environment*.
+    """Return whether `value`, as text, occurs in `response` as whole words.
 
-    Case, spaces, Markdown's emphasis and punctuation at the ends of the value are ignored.
+    For example, *iron* does not occur in *environment*. Case, spaces, Markdown's emphasis, and punctuation around the
+    value are ignored.
     """
     words = _spaced(text_of(value) or "").strip(" .,;:!?\"'")
     return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _spaced(response)) is not None
 
 
 def _spaced(text: str) -> str:
-    """Return the text folded, in lower case, without emphasis, and with single spaces."""
+    """Fold the text, and return it in lower case, without emphasis and with single spaces."""
     return " ".join(_EMPHASIS.sub("", fold(text)).casefold().split())
 
 
@@ -113,9 +114,9 @@ def exact(number: float) -> Decimal:
 
 
 def another(value: object) -> object:
-    """Return another value of the same kind: the other bool, a higher number, the next day, or other words.
+    """Return a different value of the same kind: the other bool, a higher number, the next day, or other words.
 
-    A collection becomes a list with one more item. Returns None for other kinds.
+    A collection becomes a list with one more item. Returns None for other types.
     """
     value = plain(value)
     match value:
@@ -136,10 +137,10 @@ def another(value: object) -> object:
 
 
 def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
-    """Return a number more than `distance` above `value`. If `distance` is negative, it is below.
+    """Return a number that is more than `distance` above `value`, or below it if `distance` is negative.
 
-    It is an integer if `value` is one. Returns None if `value` is not a number, or if the result would have more than
-    400 digits.
+    The result is an integer if `value` is one. Returns None if `value` is not a number, or if the result would have
+    more than 400 digits.
     """
     start = number_of(value)
     if start is None:
@@ -158,7 +159,7 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time `days` later. If that is out of range, try `days` earlier."""
+    """Return the date or time `days` later. If that is out of range, returns `days` earlier, or None."""
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -168,7 +169,10 @@ def another_day(value: date, days: int = 1) -> date | None:
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list, tuple or, unless `ordered`, set. Returns None for anything else."""
+    """Return the items of a list, tuple or set as a list. Returns None for anything else.
+
+    Sets are not accepted if `ordered` is set.
+    """
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
         return list(value)
@@ -178,10 +182,10 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
     """Return a hashable key for `value`. Equal values have equal keys.
 
-    Strings are equal if `text` converts them to the same string (by default, if they look the same). Numbers are equal
-    if they have the same value (1 and 1.0). A bool only equals a bool, and a string never equals a number. A date
-    equals its ISO string, and a list equals a tuple. Sets and dicts have no order. NaN and values that are nested too
-    deeply equal nothing.
+    Strings are equal if `text` converts them to the same string. By default, they are equal if they look the same.
+    Numbers are equal if they have the same value (1 and 1.0). A bool only equals a bool, and a string never equals a
+    number. A date equals its ISO string, and a list equals a tuple. Sets and dicts have no order. NaN and values that
+    are nested too deeply equal nothing.
     """
     try:
         return _key(value, text)
@@ -216,7 +220,6 @@ def _key(value: object, text: Callable[[str], str]) -> Hashable:
 
 
 def _hashable(value: object) -> bool:
-    """Return whether the value can be hashed."""
     try:
         hash(value)
     except TypeError:
@@ -225,6 +228,6 @@ def _hashable(value: object) -> bool:
 
 
 def _odd_number(value: float | Decimal) -> Hashable:
-    """Return the key for an infinity or NaN. The key of NaN never equals another."""
+    """Return the key for an infinity or NaN. The key of NaN never equals any other key."""
     not_a_number = value.is_nan() if isinstance(value, Decimal) else value != value
     return ("number", object()) if not_a_number else ("infinite", value > 0)

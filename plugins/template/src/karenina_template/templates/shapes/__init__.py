@@ -1,1 +1,1 @@
-"""What templates with the same fields share: declarations as data, their class, and the judge's schema."""
+"""The data that templates with the same fields share: declarations, the class, and the judge's schema."""

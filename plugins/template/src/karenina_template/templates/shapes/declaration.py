@@ -1,4 +1,4 @@
-"""The declarations in a template's source as plain data."""
+"""The declarations in a template's source, as plain data."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ NO_DEFAULT: Final = _NoDefault()
 class Annotation:
     """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
 
-    `values` contains the options of a literal with the names of their types, since 1 equals True. `name` is the name of
-    a class in the same source.
+    `values` contains a literal's options with the names of their types, because 1 equals True. `name` is the name of a
+    class in the same source.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Annotation:
     name: str = ""
 
     def classes(self) -> set[str]:
-        """Return the source's own classes in the annotation."""
+        """Return the names of the source's own classes in the annotation."""
         return {self.name} if self.kind == "class" else {name for part in self.parts for name in part.classes()}
 
 
@@ -63,9 +63,9 @@ NONE: Final = Annotation("None")
 
 
 def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
-    """Read the annotation in a syntax node, which may be a string.
+    """Read the annotation in a syntax node, which may also be a string.
 
-    Raises `TemplateError` if it is unknown or invalid, and `UntrustedTemplate` if it is code.
+    Raises `TemplateError` if the annotation is unknown or invalid, and `UntrustedTemplate` if it is code.
     """
     match node:
         case ast.Constant(value=None):
@@ -96,7 +96,7 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
 def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
     """Read a type with brackets, such as `list[str]`, `Literal[...]` or `Optional[...]`.
 
-    Raises `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for other types.
+    Raises `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for all other types.
     """
     items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
     meaning = scope.meaning(base)
@@ -124,13 +124,13 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
 
 
 def _union(parts: tuple[Annotation, ...]) -> Annotation:
-    """Return a flat union of the parts without duplicates."""
+    """Return a flat union of `parts` without duplicates."""
     flat = [inner for part in parts for inner in (part.parts if part.kind == "union" else (part,))]
     return Annotation("union", tuple(dict.fromkeys(flat)))
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    """Return the type and value of an option of a literal. Raises `TemplateError` if it is not possible there."""
+    """Return the type and value of a literal's option. Raises `TemplateError` if `Literal` does not allow the value."""
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
@@ -140,9 +140,9 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
 
 
 def _parse_string(text: str, node: ast.Constant) -> ast.expr:
-    """Parse an annotation written as a string, keeping its line.
+    """Parse an annotation written as a string, with the line number of `node`.
 
-    Raises `TemplateError` if it is not an expression.
+    Raises `TemplateError` if the string is not an expression.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -175,7 +175,7 @@ class FieldDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class EnumDeclaration:
-    """An enumeration. `base` is Enum, StrEnum or IntEnum, or the mixed-in type "str" or "int"."""
+    """An enum. `base` is Enum, StrEnum or IntEnum, or the mixed-in type "str" or "int"."""
 
     name: str
     line: int
@@ -185,7 +185,7 @@ class EnumDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class ModelDeclaration:
-    """A class with fields: a subclass of `BaseAnswer` (if `is_answer`), or a model used in one."""
+    """A class with fields: either a subclass of `BaseAnswer` (if `is_answer`), or a model that is used in one."""
 
     name: str
     line: int
@@ -198,21 +198,21 @@ class ModelDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The declarations of a source: the answer, all classes by name, and what its names mean."""
+    """The declarations of a source: the answer, all classes by name, and the meaning of its names."""
 
     answer: ModelDeclaration
     classes: Mapping[str, ModelDeclaration | EnumDeclaration]
     scope: Scope
 
     def descriptions(self) -> dict[str, str]:
-        """Return the descriptions of the answer's own fields that have one."""
+        """Return the descriptions of the answer's own fields, without fields that have none."""
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
     def shape(self) -> Hashable:
         """Return a key that is the same for templates that can share a class.
 
-        This covers names, annotations and constraints, and for nested models also defaults and descriptions. It does
-        not cover ground truths, weights, primitives, hints, strategies and docstrings. For the answer's own fields, it
+        It covers names, annotations and constraints, and also the defaults and descriptions of nested models. It does
+        not cover ground truths, weights, primitives, hints, strategies or docstrings. For the answer's own fields, it
         only matters whether there is a description.
         """
         seen: dict[str, Hashable] = {}
@@ -229,12 +229,11 @@ class Declaration:
 
 
 def _used_classes(model: ModelDeclaration) -> set[str]:
-    """Return the source's own classes in the annotations of a model."""
     return {name for declared in model.fields.values() for name in declared.annotation.classes()}
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
-    """Return the part of `Declaration.shape` for a class. `is_root` is true for the answer."""
+    """Return a class's part of `Declaration.shape`. `is_root` is true for the answer."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(

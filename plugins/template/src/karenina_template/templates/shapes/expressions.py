@@ -1,6 +1,6 @@
-"""Reading expressions in a template's source as data: literals, containers, signs, and known constructors.
+"""Reads expressions in a template's source as data: literals, containers, signs, and known constructors.
 
-Nothing is evaluated. The tables in this module say what names mean; all others are unknown.
+Nothing is evaluated. The tables in this module define the known names. All other names are unknown.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def is_karenina_module(module: str) -> bool:
 
 
 def known_names(module: str) -> frozenset[str]:
-    """Return the names that templates may import from `module`. Empty if it is unknown."""
+    """Return the names that templates may import from `module`, or an empty set if the module is unknown."""
     if is_karenina_module(module):
         return karenina_names()
     package = module.partition(".")[0]
@@ -70,16 +70,16 @@ def is_known_import(module: str, name: str) -> bool:
 
 
 def full_name(module: str, name: str) -> str:
-    """Return the full name of `name` in a known module, with the package of a third-party primitive."""
+    """Return the full name of `name` in a known module, including the package for a third-party primitive."""
     full = f"{module.partition('.')[0]}.{name}"
     return full if full in known_primitives() else name
 
 
 @dataclass
 class Scope:
-    """What the names in a source mean: imported `names` and `modules`, and its own `classes` and `enums`.
+    """The meaning of the names in a source: imported `names` and `modules`, and its own `classes` and `enums`.
 
-    Known names need no import. The source's own classes hide them. `digest` is the SHA-256 hash of the source.
+    Known names need no import. The source's own classes shadow them. `digest` is the SHA-256 hash of the source.
     """
 
     digest: str
@@ -89,9 +89,10 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """Return what a name or dotted name means, such as "ExactMatch" or "date".
+        """Return the meaning of a name or dotted name, such as "ExactMatch" or "date".
 
-        Returns None if it is unknown, a class in the source, or another expression.
+        Returns None if the name is unknown, if it is a class in the source, or if the node is another kind of
+        expression.
         """
         if isinstance(node, ast.Name):
             if node.id in self.classes:
@@ -110,7 +111,7 @@ class Scope:
         return None
 
     def _module(self, node: ast.expr) -> str | None:
-        """Return the full name of the module that a node names, if it is known and imported."""
+        """Return the full name of the module that `node` refers to, or None if it is unknown or not imported."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -123,7 +124,7 @@ class Scope:
         return self.code_at(getattr(node, "lineno", None), what)
 
     def code_at(self, line: int | None, what: str) -> UntrustedTemplate:
-        """Return the error for code on a line. `what` describes the code."""
+        """Return the error for code on the given line. `what` describes the code."""
         return UntrustedTemplate(what, digest=self.digest, line=line)
 
 
@@ -147,7 +148,7 @@ def shorten_source(node: ast.AST) -> str:
 
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
-    """Read the value of an expression. A member of an enumeration in the source becomes its value.
+    """Return the value of an expression. A member of an enum in the source becomes its value.
 
     Raises `UntrustedTemplate` for code, and `TemplateError` for mistakes.
     """
@@ -194,9 +195,9 @@ def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[s
 
 
 def _read_call(node: ast.Call, scope: Scope) -> object:
-    """Call a known constructor, and return the object.
+    """Call a known constructor and return the object.
 
-    Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for other calls.
+    Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for all other calls.
     """
     name, constructor = scope.meaning(node.func), find_constructor(node, scope)
     if name is None or constructor is None:
@@ -213,13 +214,13 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
 
 
 def find_constructor(node: ast.Call, scope: Scope) -> Callable[..., object] | None:
-    """Return the known constructor that a call names, or None for any other call."""
+    """Return the known constructor that is called, or None for any other call."""
     name = scope.meaning(node.func) or ""
     return _CONSTRUCTORS.get(name) or known_primitives().get(name)
 
 
 def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
-    """Return the error for a call of an unknown primitive. If the name means something else, it is code."""
+    """Return the error for a call to an unknown primitive, or for code if the name has another meaning."""
     function = node.func
     if isinstance(function, ast.Name) and not (
         function.id in scope.classes
@@ -240,7 +241,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
-    """Explain why a constructor rejected its arguments, suggesting names for unknown ones."""
+    """Explain why a constructor rejected its arguments, suggesting names for unknown parameters."""
     problems: list[str] = []
     missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})
@@ -266,7 +267,7 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
 
 
 def _place_of(location: tuple[int | str, ...]) -> str:
-    """Return where an error is as a dotted path, without the names of pydantic's validators."""
+    """Return an error's location as a dotted path, without the names of pydantic's validators."""
     return ".".join(str(part) for part in location if not set(str(part)) & set("[(-"))
 
 

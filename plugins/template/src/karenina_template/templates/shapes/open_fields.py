@@ -1,9 +1,9 @@
-"""Removing constraints from types that are not shown to a judge, so that any value can be compared.
+"""Removes constraints that are not shown to a judge from types, so that any value can be compared.
 
-A constraint that leaves a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the ground truth away. So
-does a literal in a union with other types (`Literal["BCL2"] | int`), and a pattern or `multiple_of` may reveal it. If a
-judge does not see such a constraint, it must not apply to the value either. Otherwise, a wrong value would be rejected
-instead of counting as a wrong answer.
+A constraint that allows only a single value, such as `ge=40, le=40` or `Literal["BCL2"]`, gives the ground truth away.
+So does a literal in a union with other types (`Literal["BCL2"] | int`), and a pattern or `multiple_of` may reveal it.
+If a judge does not see such a constraint, it must not apply to the value either. Otherwise, a wrong value would be
+rejected instead of counting as a wrong answer.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives.values import plain
 
 SHOW: Final = "show_constraints"
-"""The key in `json_schema_extra` with which an author shows the constraints of a field to the judge."""
+"""The key in `json_schema_extra` that authors set to show a field's constraints to the judge."""
 
 _BOUNDS: Final[Mapping[type, str]] = {Ge: "ge", Le: "le", Gt: "gt", Lt: "lt", MultipleOf: "multiple_of"}
 
 
 def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
-    """Return whether `bounds` leave at most one value.
+    """Return whether `bounds` allow at most one value.
 
-    They are the minimum, the maximum, the exclusive minimum and the exclusive maximum, each of which may be None. If
-    `step` is set, values must be multiples of it, such as 1 for whole numbers. Returns False if the bounds cannot be
-    compared.
+    `bounds` are the minimum, the maximum, the exclusive minimum and the exclusive maximum, each of which may be None.
+    If `step` is set, values must be multiples of it, for example 1 for whole numbers. Returns False if the bounds
+    cannot be compared.
     """
     low, high, above, below = bounds
     lows = [bound for bound in (low, above) if bound is not None]
@@ -58,14 +58,14 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
 
 
 def is_one_option(values: Iterable[object]) -> bool:
-    """Return whether there is only one option in `values`, compared as strings and ignoring None."""
+    """Return whether `values` contains only one option, compared as strings and ignoring None."""
     return len({str(value) for value in values if value is not None}) == 1
 
 
 def create_class(
     name: str, base: type[BaseModel], fields: dict[str, Any], module: str = __name__, doc: str | None = None
 ) -> Any:
-    """Return a subclass of `base` with these fields. Raises `TemplateError` if it cannot be built."""
+    """Return a subclass of `base` with the given fields. Raises `TemplateError` if it cannot be built."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
@@ -75,7 +75,7 @@ def create_class(
 
 
 class Opener:
-    """Opens types, by removing the constraints that are not shown to a judge.
+    """Opens types by removing the constraints that are not shown to a judge.
 
     Types without such constraints, types that contain themselves, and types from other libraries are not changed.
     """
@@ -85,7 +85,7 @@ class Opener:
         self._open_now: set[Any] = set()
 
     def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
-        """Return the fields whose types change when they are opened."""
+        """Return the names of the fields whose types change when they are opened."""
         return [
             name
             for name, info in fields.items()
@@ -95,8 +95,8 @@ class Opener:
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
         """Open the type of an annotation.
 
-        If the author shows its constraints (`shown`), only models inside it are opened. Set `is_option` for a type in a
-        union, whose literals are opened together.
+        If the author chose to show its constraints (`shown`), only models within the type are opened. Set `is_option`
+        for a type in a union, because the literals of a union are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
@@ -126,10 +126,10 @@ class Opener:
         shown: bool = False,
         is_option: bool = False,
     ) -> Any | None:
-        """Open `base` with the constraints in `metadata`. Returns None if nothing changes.
+        """Open `base` with the constraints in `metadata`, or return None if nothing changes.
 
-        `extra` is the `json_schema_extra` of the field, with which the author can show the constraints. For `shown` and
-        `is_option`, see `open`.
+        `extra` is the field's `json_schema_extra`, in which the author can choose to show the constraints. For `shown`
+        and `is_option`, see `open`.
         """
         extras = [extra, *(info.json_schema_extra for info in metadata if isinstance(info, FieldInfo))]
         shown = shown or any(isinstance(item, Mapping) and item.get(SHOW) is True for item in extras)
@@ -150,7 +150,7 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
-        """Open a union. If none of its types changes, it is returned as it is.
+        """Open a union. If none of its types changes, it is returned unchanged.
 
         For `shown` and `is_option`, see `open`.
         """
@@ -169,7 +169,7 @@ class Opener:
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Open an alias made by a `type` statement. If nothing changes, it is returned as it is."""
+        """Open an alias created by a `type` statement. If nothing changes, it is returned unchanged."""
         if alias in self._open_now:
             return alias
         self._open_now.add(alias)
@@ -178,7 +178,7 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Open the fields of a model except `tags`. If none of their types changes, it is returned as it is.
+        """Open the fields of a model except `tags`. If none of their types changes, the model is returned unchanged.
 
         A model that contains itself is not opened.
         """
@@ -200,16 +200,16 @@ class Opener:
 
 
 def _or_any(annotation: Any) -> Any:
-    """Return a type for `annotation`, or any value of the same type as its only option."""
+    """Return a type that accepts `annotation`, or any value of the same type as its only option."""
     parts = (annotation, *(type(value) for value in _options(annotation)))
     either: Any = Union[parts]  # noqa: UP007 - made from a tuple
     return Annotated[either, Field(union_mode="left_to_right")]
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values that an annotation lists in literals and enumerations, also inside unions.
+    """Yield the values that an annotation lists in literals and enums, also within unions.
 
-    In a union, aliases and enumerations with a single option are skipped, because they are opened on their own.
+    Within a union, aliases and enums with a single option are skipped, because they are opened separately.
     """
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:
@@ -227,7 +227,7 @@ def _options(annotation: Any) -> Iterator[object]:
 
 
 def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
-    """Return the discriminator fields, whose literal values tell the models in a union apart."""
+    """Return the discriminator fields, whose literal values distinguish the models in a union."""
     seen: dict[str, set[object]] = {}
     for model in models:
         for name, info in model.model_fields.items():
@@ -248,14 +248,13 @@ def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
 
 
 def _without_pattern(constraint: Any) -> Any:
-    """Return a constraint without its pattern."""
     if not getattr(constraint, "pattern", None):
         return constraint
     return StringConstraints(**{name: value for name, value in vars(constraint).items() if name != "pattern"})
 
 
 def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
-    """Return whether the bounds in the metadata leave at most one number."""
+    """Return whether the bounds in `metadata` allow at most one number."""
     bounds = {_BOUNDS[type(item)]: getattr(item, _BOUNDS[type(item)]) for item in metadata if type(item) in _BOUNDS}
     parts = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     step = bounds.get("multiple_of") or (1 if int in parts and float not in parts else None)
@@ -263,7 +262,7 @@ def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
 
 
 def _unconstrained(info: FieldInfo) -> Any:
-    """Return a `Field` without constraints, but with the description, default and discriminator."""
+    """Return a `Field` without constraints, but with the description, default and discriminator of `info`."""
     arguments: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
     if info.discriminator is not None:
         arguments["discriminator"] = info.discriminator

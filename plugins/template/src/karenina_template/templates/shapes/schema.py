@@ -1,4 +1,4 @@
-"""The JSON Schema for a judge, without constraints that give a ground truth away."""
+"""The JSON Schema for a judge, without constraints that would give a ground truth away."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from karenina_template.templates.field import VERIFICATION
 from karenina_template.templates.shapes.open_fields import SHOW, is_one_option, leaves_one_value
 
 REASONING_NAMES: Final = ("reasoning", "reason", "rationale", "explanation", "thinking", "evidence")
-"""Names, or last words of names, of fields that come first. Judges that reason first decide better."""
+"""Names, or last words of names, of fields that come first. Judges decide better if they reason first."""
 
 _DECIMAL: Final = "^(?!^[-+.]*$)"
-"""How the pattern that pydantic adds for Decimal begins. Other patterns are the author's."""
+"""The start of the pattern that pydantic adds for Decimal. All other patterns were written by the author."""
 
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KINDS: Final = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -36,7 +36,7 @@ _NAMED: Final = frozenset({"properties", "$defs", "patternProperties"})
 
 Json = dict[str, Any]
 Unshown = Mapping[str, tuple[str, ...]]
-"""The constraints that are not shown to a judge, described by field."""
+"""The constraints that are not shown to a judge, as descriptions keyed by field."""
 
 
 class _NoWarnings(GenerateJsonSchema):
@@ -46,16 +46,16 @@ class _NoWarnings(GenerateJsonSchema):
 
 
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
-    """Return the schema of `cls` for a judge without the fields in `without`, and the constraints left out.
+    """Return the schema of `cls` for a judge, without the fields in `without`, and the omitted constraints.
 
-    It has keywords that constrain values and descriptions of fields, but no titles, defaults, examples or docstrings.
-    All properties are required and may be null, and no others are allowed. Fields for reasoning come first. Unused
-    definitions are dropped. What a Python class sets with `json_schema_extra`, `model_config` or `WithJsonSchema` is
-    kept, for these keywords and descriptions.
+    The schema contains keywords that constrain values, and the descriptions of fields. It has no titles, defaults,
+    examples or docstrings. All properties are required and may be null, and no others are allowed. Fields for reasoning
+    come first. Unused definitions are dropped. If a Python class sets these keywords or descriptions with
+    `json_schema_extra`, `model_config` or `WithJsonSchema`, they are kept.
 
-    Constraints that can give a ground truth away are left out, unless the field's `json_schema_extra` contains `SHOW`:
-    patterns and `multiple_of`; bounds, literals and enumerations that leave a single value; and a literal in a union
-    with other types. Names of fields and classes are kept; `self_check` warns about ground truths in them.
+    Constraints that can give a ground truth away are omitted, unless the field's `json_schema_extra` contains `SHOW`.
+    These are patterns and `multiple_of`, bounds, literals and enums that allow only a single value, and a literal in a
+    union with other types. Names of fields and classes are kept, but `self_check` warns if they contain a ground truth.
 
     Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
     model, because it would not be verified.
@@ -87,7 +87,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
-    """Return the judge's schema for an object with these properties. Fields for reasoning come first."""
+    """Return the judge's schema for an object with the given properties. Fields for reasoning come first."""
     ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
     return {
         "type": "object",
@@ -98,17 +98,16 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
 
 
 def schema_of_part(schema: Json, fields: Collection[str]) -> Json:
-    """Return a judge's schema with only these properties, and the definitions that they use."""
+    """Return a judge's schema reduced to the properties in `fields` and the definitions they use."""
     part = judge_object({name: schema["properties"][name] for name in schema["properties"] if name in fields})
     used = _reachable(part["properties"], schema.get("$defs", {}))
     return {**part, "$defs": used} if used else part
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
-    """Return the part of `judge_schema` for a field of this type, and the constraints left out.
+    """Return the part of `judge_schema` for a field of the adapter's type, and the omitted constraints.
 
-    The type must not contain models or enumerations. Raises `PydanticInvalidForJsonSchema` if JSON Schema does not
-    support it.
+    The type must not contain models or enums. Raises `PydanticInvalidForJsonSchema` if JSON Schema does not support it.
     """
     cleaning = _Cleaning()
     part = _nullable(cleaning.clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings), ""))
@@ -116,22 +115,22 @@ def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
 
 
 def is_reasoning(name: str) -> bool:
-    """Return whether a field with this name is for reasoning, judging by the last word."""
+    """Return whether a field called `name` is for reasoning, judging by the last word of the name."""
     return name.lower().rpartition("_")[2] in REASONING_NAMES
 
 
 def with_description(part: Json, text: str) -> Json:
-    """Add a description to `part`, where pydantic would put it among the sorted keys."""
+    """Add a description to `part`, at the position where pydantic would put it among the sorted keys."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}
 
 
 class _Cleaning:
-    """Cleans a schema. `unshown` collects the constraints left out, by definition and root field.
+    """Cleans a schema. `unshown` collects the omitted constraints, by definition and root field.
 
-    `tags` contains the definition and property of each discriminator. These are kept, because their single values tell
-    the options of a union apart.
+    `tags` contains the definition and property of each discriminator. Discriminators are kept, because their values
+    distinguish the options of a union.
     """
 
     def __init__(self, definitions: Json | None = None, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
@@ -140,7 +139,7 @@ class _Cleaning:
         self._tags = tags
 
     def definition(self, name: str, part: Json) -> Json:
-        """Return a cleaned definition, without its description. This is a docstring, for the author's own notes."""
+        """Return a cleaned definition without its description, which is a docstring for the author's own notes."""
         cleaned: Json = self._clean(part, (name, ""), shown=False)
         cleaned.pop("description", None)
         return cleaned
@@ -151,9 +150,10 @@ class _Cleaning:
         return cleaned
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
-        """Return a cleaned part. `place` is its definition ("" for the root) and property.
+        """Return a cleaned part. `place` consists of its definition ("" for the root) and its property.
 
-        `single` is how `unshown` describes a single option in the part, or None to keep the option.
+        `single` is the description that `unshown` gets for a single option in the part. If it is None, the option is
+        kept.
         """
         if not isinstance(part, dict):
             return part
@@ -186,7 +186,7 @@ class _Cleaning:
         return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values listed in a part, including those inside unions and in enumerations with several values."""
+        """Yield the values listed in a part, including those in unions and in enums with several values."""
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
@@ -199,7 +199,7 @@ class _Cleaning:
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
         """Remove constraints from `part` that can give a ground truth away, and describe them in `unshown`.
 
-        `part` may be changed in place. For `place` and `single`, see `_clean`.
+        `part` may be modified in place. For `place` and `single`, see `_clean`.
         """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
@@ -227,7 +227,7 @@ class _Cleaning:
 
 
 def _of_kind(options: Iterable[object], keywords: Json) -> Json:
-    """Return a part that accepts all values of the same types as `options`, with these `keywords`."""
+    """Return a part that accepts all values of the same types as `options`, with the given `keywords`."""
     kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
     if len(kinds) > 1:
         rest = {key: value for key, value in keywords.items() if key != "type"}
@@ -236,16 +236,16 @@ def _of_kind(options: Iterable[object], keywords: Json) -> Json:
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """Yield the places of a field and of the definitions that it uses, as pairs of definition and property.
+    """Yield the places of a field and of the definitions it uses, as pairs of definition and property.
 
-    In each pair, one of the two is an empty string.
+    One element of each pair is an empty string.
     """
     yield "", name
     yield from ((definition, "") for definition in _reachable(part, definitions))
 
 
 def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
-    """Yield the definition and property of each discriminator, whose values tell the options of a union apart."""
+    """Yield the definition and property of each discriminator, whose values distinguish the options of a union."""
     if isinstance(raw, list):
         for item in raw:
             yield from _tags(item, definitions)
@@ -267,7 +267,7 @@ def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
 
 
 def _nullable(part: Json) -> Json:
-    """Add null as an option, unless the part already allows it."""
+    """Return `part` with null as an additional option, unless it already allows null."""
     if _allows_null(part):
         return part
     description = {"description": part["description"]} if "description" in part else {}
@@ -276,7 +276,7 @@ def _nullable(part: Json) -> Json:
 
 
 def _allows_null(part: Json) -> bool:
-    """Return whether a part allows null. Without constraints, it does."""
+    """Return whether a part allows null. A part without constraints does."""
     kind = part.get("type")
     if not (part.keys() - {"description"}) or kind == "null" or (isinstance(kind, list) and "null" in kind):
         return True
@@ -284,7 +284,7 @@ def _allows_null(part: Json) -> bool:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Yield the definitions that a part refers to, possibly several times."""
+    """Yield the names of the definitions that a part refers to, possibly several times."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "$ref" and isinstance(value, str):
@@ -297,7 +297,7 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """Return the definitions that a part uses, directly or through others."""
+    """Return the definitions that a part uses, directly or indirectly."""
     used: Json = {}
     waiting = list(_references(part))
     while waiting:
@@ -309,7 +309,7 @@ def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 
 def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:
-    """Raise `TemplateError` if a nested model has a `VerifiedField`, which would not be verified."""
+    """Raise `TemplateError` if a nested model has a `VerifiedField`, because it would not be verified."""
     for model, definition in definitions.items():
         if model == cls.__name__:
             continue

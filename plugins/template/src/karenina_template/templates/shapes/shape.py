@@ -1,6 +1,6 @@
-"""The class that templates share if they differ only in their ground truths.
+"""The class shared by templates that differ only in their ground truths.
 
-Building a pydantic class takes longer than everything else for a question, so it is done once for each shape.
+Building a pydantic class takes longer than everything else for a question, so it is done only once for each shape.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _shapes: OrderedDict[Hashable, Shape] = OrderedDict()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What templates with the same class have in common.
+    """The data that templates with the same class share.
 
     `answer_class` has no ground truths, and all of its fields may be None. `judge_fields` are the fields for a judge to
-    fill, in the order of the schema, and `schema_json` is the judge's schema. Declared templates have their own
-    descriptions, which are not included here. `unshown` contains the constraints left out of schema and class, because
-    they can give a ground truth away.
+    fill, in the order of the schema. `schema_json` is the judge's schema. Declared templates have their own
+    descriptions, which are not included here. `unshown` contains the constraints that are omitted from the schema and
+    the class because they can give a ground truth away.
     """
 
     answer_class: type[BaseAnswer]
@@ -67,15 +67,15 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template. Templates with equal keys share one.
+    """Return the shape of a declared template. Templates with equal keys share one shape.
 
-    Raises `TemplateError` if its class or schema cannot be built.
+    Raises `TemplateError` if the class or schema cannot be built.
     """
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """Return the shape of a class. Its `answer_class` is a subclass whose fields may be None.
+    """Return the shape of a class. The shape's `answer_class` is a subclass whose fields may be None.
 
     Raises `TemplateError` if the class is invalid.
     """
@@ -97,7 +97,7 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
 
 
 def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseAnswer]:
-    """Return a subclass of `cls` whose fields may be None. With an `opener`, their types are opened."""
+    """Return a subclass of `cls` whose fields may be None. If an `opener` is given, the types are opened."""
     fields: dict[str, Any] = {}
     for name, info in cls.model_fields.items():
         if name in OWN_FIELDS and not info.is_required():
@@ -126,7 +126,6 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 
 def _build(declaration: Declaration) -> Shape:
-    """Build the shape of a declaration. Raises `TemplateError` if its class or schema cannot be built."""
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}
@@ -161,17 +160,17 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return the adapter and schema for a field.
+    """Return the adapter and schema for a field, or None if they cannot be shared.
 
-    Returns None if the field has constraints, uses classes from its source, or has a type that JSON Schema does not
-    support.
+    They cannot be shared if the field has constraints or uses classes from its source, or if JSON Schema does not
+    support its type.
     """
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter and schema for an annotation, if JSON Schema supports it."""
+    """Return the adapter and schema for an annotation, or None if JSON Schema does not support it."""
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
@@ -186,8 +185,8 @@ def _model(
 ) -> Any:
     """Build the class of a declared model.
 
-    All fields of the answer may be None, and with an `opener`, their types are opened. `built` contains the other
-    classes of the source by name. Those that are missing are built and added.
+    All fields of the answer may be None. If an `opener` is given, their types are opened. `built` maps names to the
+    other classes of the source. Missing classes are built and added to it.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}
@@ -210,7 +209,7 @@ def _model(
 
 
 def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
-    """Return the class or enumeration with this name in the source, storing it in `built`."""
+    """Return the class or enum called `name` in the source, and store it in `built`."""
     if name not in built:
         declared = declaration.classes[name]
         if isinstance(declared, ModelDeclaration):
@@ -221,7 +220,7 @@ def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
 
 
 def _enum(declared: EnumDeclaration) -> Any:
-    """Build a declared enumeration. Raises `TemplateError` if Python rejects it."""
+    """Build a declared enum. Raises `TemplateError` if Python rejects it."""
     members = list(declared.members)
     try:
         match declared.base:
@@ -258,17 +257,16 @@ _CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "f
 
 
 def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
-    """Return the type of an annotation. Classes that it uses are stored in `built`."""
+    """Return the type of an annotation. The classes it uses are stored in `built`."""
     return _make_type(annotation, lambda name: _class(name, declaration, built))
 
 
 def _simple_type(annotation: Annotation) -> Any:
-    """Return the type of an annotation without classes from its source."""
+    """Return the type of an annotation that uses no classes from its source."""
     return _make_type(annotation, _no_class)
 
 
 def _no_class(name: str) -> Any:
-    """Raise `AssertionError`, because a simple annotation uses no classes."""
     raise AssertionError(f"{name} is a class of the source")
 
 

@@ -1,1 +1,1 @@
-"""Loading templates from source. Declarations are read, and trusted code is executed."""
+"""Loads templates from source. Declarations are read without executing them. Trusted code is executed."""

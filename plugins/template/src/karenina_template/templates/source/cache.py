@@ -1,9 +1,9 @@
-"""A cache that stores how sources were parsed, for sources that differ only in some literals.
+"""A cache of parsing results, for sources that differ only in some literals.
 
 Most templates in a benchmark are the same source with different ground truths and descriptions, and parsing a source
 takes longer than all other steps. A `ParsedPattern` records which literal is which field's ground truth, description or
 parameter, so that a template can be created from the literals alone. Each template's rules are still checked, and its
-ground truths coerced. If no pattern applies, the source is parsed as usual, so that errors do not depend on the cache.
+ground truths are converted. If no pattern applies, the source is parsed as usual, so errors do not depend on the cache.
 
 Only sources that need no trust have patterns. Literals outside the answer's verified fields must be the same.
 """
@@ -39,19 +39,19 @@ _SIZE: Final = 256
 _lock: Final = RLock()
 _patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
 _fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
-"""The indexes of literals that must be the same, by the rest of the source, or None if there is no pattern."""
+"""The indexes of literals that must be the same, keyed by the rest of the source. None means no pattern."""
 _seen: Final[OrderedDict[int, None]] = OrderedDict()
-"""Hashes of sources that were parsed. A pattern is only made for the second source of a kind."""
+"""Hashes of parsed sources. A pattern is only made for the second source of the same kind."""
 
 Values = Sequence[Any]
 
 
 class _PatternMismatchError(ValueError):
-    """Raised if a pattern does not apply to a source, or cannot be made from it."""
+    """Raised if a pattern does not apply to a source or cannot be made from it."""
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template for a source with this `split`, if there is a pattern for it."""
+    """Return the template for `source`, which has the given `split`, or None if no pattern applies."""
     pattern = _find_pattern(split)
     if pattern is None:
         return None
@@ -62,13 +62,12 @@ def find_template(split: LiteralSplit, source: str) -> Template | None:
 
 
 def find_shape(split: LiteralSplit) -> Shape | None:
-    """Return the shape of the template with this `split`, if there is a pattern for it."""
+    """Return the shape of a template with the given `split`, or None if there is no pattern for it."""
     pattern = _find_pattern(split)
     return pattern.shape if pattern is not None else None
 
 
 def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
-    """Return the cached pattern for sources with this `split`, if there is one."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -87,7 +86,7 @@ def add_template(
 ) -> None:
     """Remember how `template` was parsed, unless this is the first source of its kind.
 
-    If no pattern can be made, this is remembered too.
+    If no pattern can be made, this is remembered as well.
     """
     with _lock:
         fixed = _fixed.get(split.rest, ())
@@ -105,14 +104,13 @@ def add_template(
 
 
 def _is_new(mark: int) -> bool:
-    """Return whether `mark` is new, and remember it."""
     new = mark not in _seen
     _store(_seen, mark, None)
     return new
 
 
 def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Store a value in the cache, dropping the oldest if it is full."""
+    """Store a value in the cache, and drop the oldest value if the cache is full."""
     cache[key] = value
     cache.move_to_end(key)
     if len(cache) > _SIZE:
@@ -121,11 +119,11 @@ def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 @dataclass(slots=True)
 class _Argument:
-    """One argument of a `VerifiedField`: a function that reads it from the values of the source's literals.
+    """One argument of a `VerifiedField`, with a function that reads it from the values of the source's literals.
 
-    `constants` contains the indexes of the literals that the argument consists of. If `shared`, its value is immutable,
-    so templates may share it. `place` is the index of the literal if the whole argument is a single literal, and
-    otherwise None.
+    `constants` contains the indexes of the literals that make up the argument. If `shared` is true, the value is
+    immutable, so templates may share it. If the whole argument is a single literal, `place` is its index, and otherwise
+    None.
     """
 
     parameter: str
@@ -136,7 +134,7 @@ class _Argument:
     last: tuple[Values, object] | None = None
 
     def value(self, values: Values) -> object:
-        """Return the value of the argument, given the values of the literals."""
+        """Return the argument's value for the given values of the literals."""
         current = [_join_constant(places, values) for places in self.constants]
         if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
@@ -147,7 +145,7 @@ class _Argument:
 
 
 def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _LiteralIndex) -> _Argument:
-    """Return an argument of a `VerifiedField`. Raises `ValueError` if a literal of it has another value."""
+    """Return an argument of a `VerifiedField`. Raises `ValueError` if one of its literals has another value."""
     constants = {id(constant): indexes for constant, indexes in places.constants(node)}
     whole = constants[id(node)] if isinstance(node, ast.Constant) and id(node) in constants else ()
     return _Argument(
@@ -160,9 +158,9 @@ def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _Litera
 
 
 def _make_reader(node: ast.expr, scope: Scope, constants: Mapping[int, tuple[int, ...]]) -> Callable[[Values], object]:
-    """Return a function that reads an expression like `read_value`, with other values of its `constants`.
+    """Return a function that reads an expression like `read_value`, but with other values for its `constants`.
 
-    Constants and calls are read without the syntax tree, because that is much faster.
+    Constants and calls are read without the syntax tree, which is much faster.
     """
     if id(node) in constants:
         indexes = constants[id(node)]
@@ -195,22 +193,23 @@ def _make_reader(node: ast.expr, scope: Scope, constants: Mapping[int, tuple[int
 
 @dataclass(frozen=True, slots=True)
 class ParsedPattern:
-    """What templates have in common if their sources differ only in some literals.
+    """The data shared by templates whose sources differ only in some literals.
 
-    `free` contains the indexes of these literals with their prefix (`r`, `u` or an empty string).
+    `free` contains the indexes of these literals, each with its prefix (`r`, `u` or an empty string).
     """
 
     free: tuple[tuple[int, str], ...]
     fields: tuple[tuple[str, bool, tuple[_Argument, ...] | str | None, Mapping[str, object]], ...]
-    """For each field: its name, whether it has a description, its arguments (or the description of a plain field), and
-    options for plugins, whose literals must be the same.
+    """The name of each field, whether it has a description, its arguments, and its plugin options.
+
+    A plain field has its description instead of arguments. The literals in plugin options must be the same.
     """
     docstring: tuple[int, ...]
     shape: Shape
     strategy: Tree | None
 
     def make_template(self, literals: Sequence[str], source: str) -> Template:
-        """Make a template for a source with these literals. Raises `ValueError` if the pattern does not apply."""
+        """Make a template for a source with the given literals. Raises `ValueError` if the pattern does not apply."""
         values: list[Any] = list(literals)
         for place, prefix in self.free:
             values[place] = literal_value(literals[place], prefix)
@@ -244,12 +243,12 @@ class ParsedPattern:
 
 
 def _join_constant(places: tuple[int, ...], values: Values) -> Any:
-    """Return the value of a constant, joining adjacent strings."""
+    """Return the value of a constant. Adjacent strings are joined."""
     return values[places[0]] if len(places) == 1 else "".join([values[place] for place in places])
 
 
 def _are_identical(some: Values, others: Values) -> bool:
-    """Return whether the values are equal and have the same types. 1 is not 1.0."""
+    """Return whether the values are equal and have the same types. For example, 1 and 1.0 are not identical."""
     return some == others and [type(one) for one in some] == [type(other) for other in others]
 
 
@@ -299,7 +298,7 @@ def _make_pattern(
 
 
 def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
-    """Yield docstrings, and other statements of a single string or number."""
+    """Yield docstrings, and other statements that consist of a single string or number."""
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             yield from _bare_constants(statement)
@@ -325,7 +324,7 @@ class _LiteralIndex:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
 
     def constants(self, node: ast.expr) -> Iterator[tuple[ast.Constant, tuple[int, ...]]]:
-        """Yield the strings and numbers in an expression, with the indexes of their literals.
+        """Yield the strings and numbers in an expression with the indexes of their literals.
 
         Raises `ValueError` if the literals have other values.
         """
@@ -346,5 +345,5 @@ class _LiteralIndex:
         return indexes
 
     def _offset(self, line: int, column: int) -> int:
-        """Return the offset in characters for a position in a syntax tree, where columns count bytes."""
+        """Return the offset in characters of a position in a syntax tree, whose columns count bytes."""
         return self._offsets[line - 1] + len(self._lines[line - 1].encode()[:column].decode())

@@ -1,4 +1,4 @@
-"""Splits the source of a template into its literals and the remaining code, without parsing it as Python.
+"""Splits a template's source into its literals and the remaining code, without parsing it as Python.
 
 This is safe because Python's grammar does not depend on the values of literals: sources with the same remaining code
 have the same syntax tree, except for the values of constants.
@@ -42,8 +42,8 @@ _LONGEST: Final = 50_000
 class LiteralSplit:
     """Source code split into its `literals` (including comments) and the `rest`.
 
-    The `rest` is the remaining code, in which each literal or comment is replaced by a mark that shows its kind. A
-    string's prefix `r` or `u` belongs to the rest.
+    In the `rest`, each literal or comment is replaced by a mark that shows its kind. A string's prefix `r` or `u` is
+    part of the rest.
     """
 
     rest: str
@@ -53,7 +53,7 @@ class LiteralSplit:
 def split_literals(source: str) -> LiteralSplit | None:
     """Return `source` split into its literals and the rest.
 
-    Return None if the source is too long, or may contain literals such as f-strings and bytes.
+    Returns None if the source is too long, or may contain literals such as f-strings and bytes.
     """
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None
@@ -67,9 +67,7 @@ def split_literals(source: str) -> LiteralSplit | None:
 
 
 def _is_prefix(text: str, end: int) -> bool:
-    """Return whether the text before `end` ends with `r` or `u` as a string
-    prefix rather than as part of a longer name.
-    """
+    """Return whether the text before `end` ends with a string prefix `r` or `u`, not with part of a longer name."""
     return text[end - 1] in "rRuU" and (end == 1 or not (text[end - 2].isalnum() or text[end - 2] == "_"))
 
 
@@ -79,12 +77,12 @@ def literal_spans(source: str) -> list[tuple[int, int]]:
 
 
 def prefix_before(source: str, start: int) -> str:
-    """Return the prefix (`r` or `u`) of the literal that starts at `start`, or an empty string if there is none."""
+    """Return the prefix (`r` or `u`) of the literal that starts at `start`, or an empty string."""
     return source[start - 1 : start] if source[start] in "'\"" and source[start - 1 : start].isalpha() else ""
 
 
 def is_comment(literal: str) -> bool:
-    """Return whether one of a split's `literals` is a comment and therefore has no effect."""
+    """Return whether one of a split's `literals` is a comment, which has no effect."""
     return literal[0] == "#"
 
 

@@ -1,4 +1,4 @@
-"""Loading templates from source text or a Python class."""
+"""Loads templates from source text or a Python class."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _MODULES: Final = (typing, datetime, enum, decimal, pydantic)
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
     """Load the template in `source`.
 
-    If there are only declarations (a docstring, imports of known names, classes with annotated fields), the template is
-    built from them, and the source is never executed. Anything else is code, which is executed only if `trust` covers
-    it. `name` is what error messages call the template.
+    A source that contains only declarations (a docstring, imports of known names, classes with annotated fields) is
+    never executed, because the template can be built from them. Anything else is code, which is executed only if
+    `trust` covers it. Error messages use `name` for the template.
 
-    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs, and `TemplateError`, with the line
-    if known, if the template is invalid.
+    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs. Raises `TemplateError`, with the
+    line if known, if the template is invalid.
     """
     split = split_literals(source)
     template = find_template(split, source) if split is not None else None
@@ -55,9 +55,9 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Load a template like `load_template`, without looking in the source cache.
+    """Load a template like `load_template`, but without looking in the source cache.
 
-    Pass the result of `split_literals` as `split` to add it to the cache.
+    Pass the result of `split_literals` as `split` to add the template to the cache.
     """
     try:
         tree = parse_source(source)
@@ -78,7 +78,7 @@ def read_template(
 
 
 def _rebuild(declaration: Declaration, source: str) -> Template:
-    """Build a template from declarations. Raises `TemplateError` with the line."""
+    """Build a template from declarations. Raises `TemplateError`, with the line, if this fails."""
     answer = declaration.answer
     try:
         shape = shape_of_declaration(declaration)
@@ -127,8 +127,8 @@ def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object
     """Execute the trusted source `tree`, and return its answer class and shape.
 
     It is executed only once, unless its shape has been dropped from the cache. It runs in its own module, which already
-    contains `names`, so that it needs no imports. Raises `TemplateError`, with the line, if it raises an error or has
-    no class `Answer`.
+    contains `names`, so it needs no imports. Raises `TemplateError`, with the line, if the source raises an exception
+    or has no class `Answer`.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]
@@ -139,7 +139,7 @@ def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object
 def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shape:
     """Execute a source in its own module, and return the shape of its answer class.
 
-    Raises `TemplateError`, with the line if known, if it raises an error or has no class `Answer`.
+    Raises `TemplateError`, with the line if known, if the source raises an exception or has no class `Answer`.
     """
     module = ModuleType(f"karenina_template_{digest[:16]}")
     space: dict[str, Any] = module.__dict__
@@ -165,7 +165,7 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
     """Remove imports of known names from `karenina*`, and put these names in `space` instead.
 
-    Templates for other versions of this project may import them from modules that do not exist here.
+    Templates written for other versions of this project may import them from modules that do not exist here.
     """
     remaining: list[ast.stmt] = []
     ours = karenina_names()
@@ -180,7 +180,7 @@ def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mappi
 
 
 def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
-    """Return the class `Answer` of a module. Raises `TemplateError` if it is not defined there."""
+    """Return the module's class `Answer`. Raises `TemplateError` if it is not defined there."""
     classes = {
         name: value
         for name, value in vars(module).items()
@@ -192,7 +192,7 @@ def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
 
 
 def _find_line(error: BaseException, filename: str) -> int | None:
-    """Return the innermost line of `filename` in a traceback, if there is one."""
+    """Return the innermost line of `filename` in the error's traceback, or None."""
     line: int | None = None
     trace = error.__traceback__
     while trace is not None:
@@ -203,10 +203,10 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return all errors in a source, sorted by line. `first` is the error from loading it.
+    """Return all errors in a source, sorted by line. `first` is the error that loading it raised.
 
-    To find the others, each field is loaded on its own. Nothing is executed. If `first` says that the source is not
-    trusted, it only counts if there are no other errors.
+    Each field is loaded separately to find more errors. Nothing is executed. If `first` says that the source is not
+    trusted, it is only included if there are no other errors.
     """
     try:
         tree = ast.parse(source)
@@ -228,7 +228,7 @@ def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
 
 
 def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
-    """Empty the lines of `nodes` in the source, so that other lines keep their numbers."""
+    """Empty the lines of `nodes` in the source, so that all other lines keep their numbers."""
     lines = source.split("\n")
     for node in nodes:
         for place in range(node.lineno - 1, node.end_lineno or node.lineno):
@@ -237,7 +237,7 @@ def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
 
 
 def template_of_class(answer: type[BaseAnswer]) -> Template:
-    """Return the template for a class, which is trusted as the caller's own code.
+    """Return the template for a class, which is trusted because it is the caller's own code.
 
     Raises `TemplateError` if the class is not a valid template.
     """
@@ -251,9 +251,9 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
     """Return the source of a class, renamed to `Answer`, or None if it would not define the same template.
 
-    This happens if the source cannot be read, if it uses the class's own name or names from outside, or if it has
-    another `key` or schema because the file has several classes of this name. If it contains code, it is not executed
-    and these are not compared, but it must have all methods of the class. Imports of third-party primitives are added.
+    This is the case if the source cannot be read, if it uses the class's own name or names defined elsewhere, or if the
+    file has several classes with this name, so that `key` or the schema differ. A source that contains code is not
+    executed to compare them, but it must have all methods of the class. Imports of third-party primitives are added.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -291,7 +291,7 @@ def _rename_to_answer(source: str, name: str) -> str | None:
 
 
 def _import_primitives(source: str, module: str) -> str:
-    """Add imports of the third-party primitives from `module` that the source uses."""
+    """Add imports for the third-party primitives from `module` that the source uses."""
     around = vars(sys.modules[module])
     finder = _Names()
     with CLASS_BUILD_LOCK:
@@ -306,12 +306,11 @@ def _import_primitives(source: str, module: str) -> str:
 
 
 def _has_schema(again: Template, shape: Shape) -> bool:
-    """Return whether the template has the same judge schema as the shape."""
     return json.dumps(again.judge_schema()) == shape.schema_json
 
 
 def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
-    """Return whether all methods of a class are on these lines, and none was added from elsewhere."""
+    """Return whether all methods of a class are on the given lines and none was added from elsewhere."""
     own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
     methods = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
     return all(value.__code__.co_firstlineno in lines for value in methods)
@@ -338,7 +337,7 @@ class _Names(ast.NodeVisitor):
         self.stored: set[str] = set()
 
     def visit_Name(self, node: ast.Name) -> None:
-        """Collect the name as one that is loaded or stored."""
+        """Record the name as loaded or stored."""
         (self.loaded if isinstance(node.ctx, ast.Load) else self.stored).add(node.id)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:

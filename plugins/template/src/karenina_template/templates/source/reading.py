@@ -1,4 +1,4 @@
-"""Reading template sources. Declarations are read without executing them, and anything else is code."""
+"""Reads template sources. Declarations are read without executing them, and everything else is code."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Read the declarations in a source. `digest` is its SHA-256 hash, for trust errors.
+    """Read the declarations in a source. `digest` is its SHA-256 hash, which is used in trust errors.
 
-    Raises `UntrustedTemplate` for code, which is anything but docstrings, imports of known names, and classes with
-    annotated fields or enumeration members. Raises `TemplateError` for invalid declarations.
+    Raises `UntrustedTemplate` for code, which is anything except docstrings, imports of known names, and classes with
+    annotated fields or enum members. Raises `TemplateError` for invalid declarations.
     """
     scope = Scope(digest)
     for statement in tree.body:
@@ -106,7 +106,7 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
     """Record the names that a statement imports, or check the class that it defines.
 
-    Raises `UntrustedTemplate` for imports of unknown names, and for other statements except docstrings.
+    Raises `UntrustedTemplate` for imports of unknown names, and for all other statements except docstrings.
     """
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
@@ -162,9 +162,9 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
 
 
 def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
-    """Return the base of a class, or both bases of an enumeration with a mixed-in type.
+    """Return the base of a class, or both bases of an enum with a mixed-in type.
 
-    Raises `UntrustedTemplate` if there is no base, if there are too many, or if templates cannot have it.
+    Raises `UntrustedTemplate` if there is no base, if there are too many, or if templates must not use the base.
     """
     names: list[str] = []
     for base in node.bases:
@@ -187,7 +187,7 @@ def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDecla
 
 
 def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
-    """Read an enumeration. Raises `TemplateError` for invalid members, and `UntrustedTemplate` for code."""
+    """Read an enum. Raises `TemplateError` for invalid members, and `UntrustedTemplate` for code."""
     members: dict[str, object] = {}
     for statement in node.body:
         match statement:
@@ -212,7 +212,7 @@ def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclara
 
 
 def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
-    """Return the value of a member. Raises `TemplateError` if it does not fit the base of the enumeration."""
+    """Return an enum member's value. Raises `TemplateError` if it does not fit the enum's base."""
     allowed: Any = (
         str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
     )
@@ -228,7 +228,7 @@ def _read_model(
 ) -> ModelDeclaration:
     """Read a class, including inherited fields and strategies.
 
-    Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code.
+    Raises `TemplateError` if the class is invalid, and `UntrustedTemplate` for code.
     """
     (base,) = bases
     if base in ("str", "int"):
@@ -268,7 +268,7 @@ def _read_model(
 
 
 class _Strategy:
-    """The tree of a strategy, and the line on which it is declared."""
+    """A strategy's tree and the line on which it is declared."""
 
     def __init__(self, tree: object, line: int) -> None:
         self.tree: Any = tree
@@ -278,7 +278,7 @@ class _Strategy:
 def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
     """Read the strategy in a class `VerificationStrategy`.
 
-    Raises `TemplateError` if there is none, and `UntrustedTemplate` for other statements.
+    Raises `TemplateError` if there is none, and `UntrustedTemplate` if the class contains other statements.
     """
     strategy: _Strategy | None = None
     for statement in node.body:
@@ -339,7 +339,7 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and options for plugins.
+    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and plugin options.
 
     Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
@@ -358,10 +358,11 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints, sorted by name, and the default among parameters of pydantic's `Field`.
+    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`.
 
-    Those without effect on a template, such as `alias`, are dropped. `verified` is true for a `VerifiedField`. Raises
-    `TemplateError` for an unknown parameter, and `UntrustedTemplate` if it may contain code.
+    Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for a
+    `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain
+    code.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
@@ -407,7 +408,7 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
 
 
 def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
-    """Return the value of a parameter, or None if it is empty. Raises `TemplateError` if it is not a string."""
+    """Return a parameter's value, or None if it is empty. Raises `TemplateError` if it is not a string."""
     if value is not None and not isinstance(value, str):
         raise TemplateError(f"{parameter} must be a string, not {value!r:.200}", line=node.lineno)
     return value or None
@@ -418,8 +419,8 @@ def _check_reachable(
 ) -> None:
     """Check the names and rules of the answer's fields and of the models nested in it.
 
-    Raises `TemplateError` for a reserved name or misplaced rule, or if nothing is verified, and `UntrustedTemplate` for
-    a model that contains itself.
+    Raises `TemplateError` for a reserved name, for a misplaced rule, or if nothing is verified. Raises
+    `UntrustedTemplate` for a model that contains itself.
     """
     for name, item in answer.fields.items():
         if name in METHODS | OWN_FIELDS:
@@ -442,10 +443,10 @@ def _check_nested_models(
     scope: Scope,
     done: set[str],
 ) -> None:
-    """Check a model and those nested in it.
+    """Check a model and the models nested in it.
 
-    `above` contains the models around it, and `done` those already checked. Raises `TemplateError` for a
-    `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains itself.
+    `above` contains the models that enclose it, and `done` the models that have already been checked. Raises
+    `TemplateError` for a `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains itself.
     """
     for item in model.fields.values():
         if above and item.rule is not None:

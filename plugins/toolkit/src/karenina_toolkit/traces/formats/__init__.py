@@ -1,1 +1,1 @@
-"""Conversation formats of other programs. `registry` lists them and detects which one a recording has."""
+"""Conversation formats of other programs. `registry` lists them and detects the format of a recording."""

@@ -1,4 +1,4 @@
-"""Messages in the Anthropic Messages API format: lists of content blocks."""
+"""Messages in the format of the Anthropic Messages API: lists of content blocks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Convert `entries` to messages, with one message for each assistant turn.
 
-    Some agents write an entry for each block, so consecutive assistant entries are merged. Tool results become tool
-    messages. Results of tools run by the server within a turn split the turn. Pictures and documents are described with
-    `describe_block`, and other blocks of the assistant in `notes`. Citations and signatures are left out. Pass
-    `numbers` if entries were left out, for error messages. Raises `TraceFormatError` if an entry is not in this format.
+    Consecutive assistant entries are merged, because some agents write an entry for each block. Tool results become
+    tool messages. If the server itself ran tools within a turn, their results split the turn. Pictures and documents
+    are described with `describe_block`, and other assistant blocks are described in `notes`. Citations and signatures
+    are omitted. If some entries were left out, pass the original `numbers` of the others for error messages. Raises
+    `TraceFormatError` if an entry is not in this format.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -42,9 +43,9 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add the blocks of an assistant entry to the turn. A tool result ends it.
+    """Add the blocks of an assistant entry to the turn. A tool result ends the turn.
 
-    Text continues on the same line only after text from the same entry.
+    Text only continues on the same line after text from the same entry.
     """
     if not blocks:
         turn.begin()
@@ -72,7 +73,7 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
 
 
 def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert a user's entry to messages: the tool results and the text between them.
+    """Convert a user entry to messages: the tool results, and the text between them.
 
     Raises `TraceFormatError` for an unknown role.
     """
@@ -86,7 +87,7 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
 
 
 def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
-    """Convert a block of a user's entry to text, or to a message if it is a tool result."""
+    """Convert a block of a user entry to text, or to a message if it is a tool result."""
     if block["type"].endswith("tool_result"):
         return _result(block, names)
     return _text(block) if block["type"] == "text" else describe_block(block["type"], block)
@@ -95,8 +96,8 @@ def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
     """Convert a tool result to a tool message.
 
-    It is an error if its type ends in `error` or it has a nonzero return code. Raises `TraceFormatError` if it does not
-    name a call.
+    It is an error if its type ends in `error` or if it has a nonzero return code. Raises `TraceFormatError` if the
+    block does not name the call.
     """
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
@@ -115,7 +116,7 @@ def _result(block: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _result_text(content: Any) -> str:
-    """Return the contents of a tool result as text. Anything but text becomes JSON."""
+    """Return the contents of a tool result as text. Anything that is not text is converted to JSON."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -131,7 +132,7 @@ def _result_text(content: Any) -> str:
 
 
 def _call(block: Entry) -> ToolCall:
-    """Read a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Convert a block to a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
     arguments = block.get("input") or {}
     if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
         raise TraceFormatError("a tool_use has no name, or its input is not an object")
@@ -139,14 +140,13 @@ def _call(block: Entry) -> ToolCall:
 
 
 def _text(block: Entry) -> str:
-    """Return the text of a block. Raises `TraceFormatError` if it has none."""
     if not isinstance(block.get("text"), str):
         raise TraceFormatError("a text block has no text")
     return str(block["text"])
 
 
 def _blocks_of(entry: Entry) -> list[Entry]:
-    """Return the blocks of an entry, if there are any.
+    """Return the blocks of an entry. If it has no content, the list is empty.
 
     Raises `TraceFormatError` if the content is neither text nor a list, or if a block has no type.
     """
@@ -160,7 +160,7 @@ def _blocks_of(entry: Entry) -> list[Entry]:
 
 
 def _blocks(content: Any) -> list[Entry]:
-    """Return the blocks of a message's content, which may be text. Anything malformed is dropped."""
+    """Return the blocks of a message's content, which may be text. Malformed blocks are omitted."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if not isinstance(content, Sequence):
@@ -169,16 +169,16 @@ def _blocks(content: Any) -> list[Entry]:
 
 
 def _is_distinctive(block: Entry) -> bool:
-    """Return whether this block only exists in Anthropic's format."""
+    """Return whether the block only exists in Anthropic's format."""
     kind = block["type"]
     # Inspect also writes such blocks, with a `tool_type`, for calls that a server carried out.
     return kind in _THOUGHTS or (kind.endswith(("tool_use", "tool_result")) and "tool_type" not in block)
 
 
 def read_usage(counted: Any) -> Usage:
-    """Read the `usage` of a reply. Missing counts are 0.
+    """Convert the `usage` of a reply. Missing counts are 0.
 
-    The API counts tokens read from or written to its cache separately. Here they are part of the input.
+    The API counts tokens read from or written to its cache separately. Here, they are part of the input tokens.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
@@ -198,5 +198,5 @@ def read_usage(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
-    """Return the token count under `key`, or 0 if there is none."""
+    """Return the token count under `key`, or 0 if it is missing."""
     return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

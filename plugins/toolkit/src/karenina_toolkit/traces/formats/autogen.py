@@ -12,7 +12,7 @@ from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 Entry = Mapping[str, Any]
 CODE_TOOL: Final = "code_execution"
-"""The tool name used in calls for code run by a code executor."""
+"""The tool name used in calls that represent code run by a code executor."""
 
 _TEXTS: Final = ("TextMessage", "MultiModalMessage", "HandoffMessage", "ToolCallSummaryMessage")
 _STRUCTURED: Final = "StructuredMessage"
@@ -39,17 +39,17 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert `entries` to messages.
 
-    Messages from `user`, `user_proxy`, `human` and agents that ask a person belong to the user, and all others to the
-    assistant. A thought belongs to the message after it. The reason why a team stopped is added to the notes of the
-    message before it. Token counts are left out, and so are chunks of a stream, because the whole text follows. If
-    several agents spoke, the notes of the final answer name them. Raises `TraceFormatError` if an entry has an unknown
-    type, or if the last message only says that the chat has ended.
+    Messages from `user`, `user_proxy`, `human` and agents that ask a person are the user's. All others are the
+    assistant's. A thought becomes the reasoning of the next message. The reason why a team stopped is added to the
+    notes of the preceding message. Token counts are omitted, and so are chunks of a stream, because the whole text
+    follows. If several agents spoke, the notes of the final answer name them. Raises `TraceFormatError` if an entry has
+    an unknown type, or if the last message only says that the chat has ended.
     """
     yield from _Reader(entries).read()
 
 
 class _Reader:
-    """The state while reading a recording: thoughts for the next message, and the names of calls by id."""
+    """The state while reading a recording: thoughts for the next message, and tool names by call id."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
@@ -62,7 +62,7 @@ class _Reader:
         self._users = {*_USERS, *(str(entry.get("source")).lower() for entry in asking)}
 
     def read(self) -> Iterator[Message]:
-        """Yield the messages, one behind, because the next entry may add notes."""
+        """Yield the messages. Each is held back until the next one is known, because the next entry may add notes."""
         for number, entry in enumerate(self._entries, 1):
             with in_entry(number):
                 for message in self._read_entry(entry):
@@ -107,7 +107,7 @@ class _Reader:
             raise TraceFormatError(f"the type {kind!r:.80} is not a message or event type")
 
     def _note_speakers(self, last: Message) -> Message:
-        """Add a note about the speakers to an answer, if there were several.
+        """If there were several speakers, add a note about them to the answer.
 
         Raises `TraceFormatError` if the message is just `TERMINATE`.
         """
@@ -129,13 +129,13 @@ class _Reader:
         return Message.assistant(text, calls, thoughts or None)
 
     def _call(self, entries: Sequence[Entry]) -> Message:
-        """Return an assistant message with the calls in `entries`, remembering their names."""
+        """Return an assistant message with the calls in `entries`, and remember the names of the tools."""
         calls = [_read_call(call) for call in entries]
         self._names.update((call.id, call.name) for call in calls)
         return self._say("", calls)
 
     def _result(self, result: Entry) -> Message:
-        """Convert a result to a tool message. The name of the tool may come from its call."""
+        """Convert a result to a tool message. If it does not name the tool, the name comes from its call."""
         call_id = str(result.get("call_id") or "")
         name = result.get("name")
         return Message(
@@ -147,7 +147,7 @@ class _Reader:
         )
 
     def _run_code(self, kind: str, entry: Entry) -> Message:
-        """Convert generated code to a call of `CODE_TOOL`, and its output to the result."""
+        """Convert generated code to a call of `CODE_TOOL`, or its output to the result of that call."""
         if kind == "CodeGenerationEvent":
             number = entry.get("retry_attempt") or 0
             self._code = ToolCall(f"code_{number}", CODE_TOOL, {"code_blocks": list(get_entries(entry, "code_blocks"))})
@@ -160,7 +160,7 @@ class _Reader:
     def _stop(self, why: str) -> Iterator[Message]:
         """Add the reason why the chat stopped to the notes of the last message.
 
-        If that message is not the model's, the reason becomes a system message.
+        If that message is not the assistant's, a system message with the reason is yielded instead.
         """
         if self._last is None or self._last.role != "assistant":
             yield Message.system(f"[StopMessage] {why}")
@@ -170,7 +170,6 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
-        """Convert a message of a model client, including its thought."""
         content = entry.get("content")
         if kind != "AssistantMessage":
             text = _read_text(content)
@@ -182,7 +181,7 @@ class _Reader:
 
 
 def _read_text(content: Any) -> str:
-    """Return the text of a message: a string, None, or a list of strings and images.
+    """Return the text of a message, which may be a string, None, or a list of strings and images.
 
     Raises `TraceFormatError` for anything else.
     """
@@ -194,14 +193,13 @@ def _read_text(content: Any) -> str:
 
 
 def _describe(part: Any) -> str:
-    """Describe an image in one line of text."""
     return describe_block("image", part if isinstance(part, Mapping) else {"value": part})
 
 
 def _objects(content: Any, item_name: str) -> Sequence[Entry]:
-    """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects.
+    """Return the objects in `content`. Raises `TraceFormatError` if `content` is not a list of objects.
 
-    The message calls them `item_name`.
+    The error message refers to each object as `item_name`.
     """
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
@@ -210,16 +208,15 @@ def _objects(content: Any, item_name: str) -> Sequence[Entry]:
 
 
 def _read_call(call: Entry) -> ToolCall:
-    """Return a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(call.get("name"), str):
         raise TraceFormatError("a tool call has no name")
     return ToolCall(str(call.get("id") or ""), call["name"], read_arguments(call.get("arguments")))
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Check an AutoGen 0.2 history. Raises `TraceFormatError` if its roles are swapped or it has no answer at the end.
+    """Raise `TraceFormatError` if the roles in an AutoGen 0.2 history are swapped, or if it does not end in an answer.
 
-    Each agent records its own messages as the assistant's, so roles are swapped in the history of a user proxy. The
+    Each agent records its own messages as the assistant's, so the roles are swapped in the history of a user proxy. The
     last message of a chat often does nothing but end it.
     """
     for number, entry in enumerate(entries, 1):
@@ -237,9 +234,9 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note that names the last speaker, who gave the answer, and those before.
+    """Return a note that names the last speaker, who gave the answer, and the other speakers.
 
-    Without several speakers, there is no note. Names are shortened to `_LONGEST_NAMES` characters.
+    If there is only one speaker, there is no note. Names are cut to `_LONGEST_NAMES` characters in total.
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
@@ -249,7 +246,8 @@ def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
     """Return the messages in an agent's response, or in the saved state of an agent or team.
 
-    Returns None for anything else. Raises `TraceFormatError` if a team's state does not have exactly one conversation.
+    Returns None if `document` is anything else. Raises `TraceFormatError` if a team's state does not contain exactly
+    one conversation.
     """
     if isinstance(document.get("chat_message"), Mapping):
         return [*get_entries(document, "inner_messages"), document["chat_message"]]
@@ -272,5 +270,4 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
 
 
 def _is_thread(state: object) -> bool:
-    """Return whether a saved state contains a list of messages."""
     return isinstance(state, Mapping) and isinstance(state.get("message_thread"), Sequence)

@@ -1,4 +1,4 @@
-"""Messages in the format of the Amazon Bedrock Converse API: lists of blocks with their kind as the key."""
+"""Messages in the format of the Amazon Bedrock Converse API: lists of blocks, each with its kind as the key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assist
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a block with its kind as the key. Other formats have a `type`."""
+    """Return whether `entry` has a block whose key is its kind. In other formats, blocks have a `type`."""
     content = entry.get("content")
     blocks = content if isinstance(content, Sequence) and not isinstance(content, str) else ()
     return any(isinstance(block, Mapping) and "type" not in block and block.keys() & _KINDS for block in blocks)
@@ -27,8 +27,9 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert `entries` to messages. Tool results become tool messages.
 
-    Pictures, documents and videos are described with `describe_block`, and unknown blocks of the assistant in `notes`.
-    Signatures, citations and cache points are left out. Raises `TraceFormatError` if an entry is not in this format.
+    Pictures, documents and videos are described with `describe_block`, and unknown assistant blocks are described in
+    `notes`. Signatures, citations and cache points are omitted. Raises `TraceFormatError` if an entry is not in this
+    format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -48,7 +49,10 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
-    """Convert an entry to an assistant message. Raises `TraceFormatError` if a block is malformed or a tool result."""
+    """Convert an entry to an assistant message.
+
+    Raises `TraceFormatError` if a block is malformed or is a tool result.
+    """
     parts = Parts()
     calls: list[ToolCall] = []
     for kind, value in blocks:
@@ -68,7 +72,7 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
 
 
 def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert a user's entry to messages: the tool results and the text between them."""
+    """Convert a user entry to messages: the tool results, and the text between them."""
 
     def read(kind: str, value: Any) -> str | Message:
         if kind == "toolResult":
@@ -79,7 +83,7 @@ def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[st
 
 
 def _call(value: Any) -> ToolCall:
-    """Read a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Convert a block to a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
     arguments = (value.get("input") or {}) if isinstance(value, Mapping) else None
     if not isinstance(arguments, Mapping) or not isinstance(value.get("name"), str):
         raise TraceFormatError("a toolUse has no name, or its input is not an object")
@@ -87,7 +91,7 @@ def _call(value: Any) -> ToolCall:
 
 
 def _result(value: Any, names: Mapping[str, str]) -> Message:
-    """Convert a result to a tool message. Raises `TraceFormatError` if it does not name a call."""
+    """Convert a result to a tool message. Raises `TraceFormatError` if the result does not name the call."""
     if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
         raise TraceFormatError("a toolResult has no toolUseId")
     call_id = value["toolUseId"]
@@ -100,7 +104,7 @@ def _result(value: Any, names: Mapping[str, str]) -> Message:
 
 
 def _describe(kind: str, value: Any) -> str:
-    """Return a block as text. Guarded and cited text is not changed; other blocks are described."""
+    """Return a block as text. Guarded and cited text is returned unchanged, and other blocks are described."""
     if kind == "guardContent" and isinstance(value, Mapping) and isinstance(value.get("text"), Mapping):
         return _require_text(value["text"].get("text"))
     if kind == "citationsContent" and isinstance(value, Mapping):
@@ -109,21 +113,20 @@ def _describe(kind: str, value: Any) -> str:
 
 
 def _thought(value: Any) -> str:
-    """Return the text of a reasoningContent block, which is empty if it is encrypted."""
+    """Return the text of a reasoningContent block. If the block is encrypted, the text is empty."""
     held = value.get("reasoningText") if isinstance(value, Mapping) else None
     text = held.get("text") if isinstance(held, Mapping) else None
     return text if isinstance(text, str) else ""
 
 
 def _require_text(value: Any) -> str:
-    """Return `value` if it is a string. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, str):
         raise TraceFormatError(f"a text block must contain text, not {type(value).__name__}")
     return value
 
 
 def _blocks(content: Any) -> list[tuple[str, Any]]:
-    """Return the kind and value of each block, without cache points. `content` may also be text.
+    """Return the kind and value of each block except cache points. `content` may also be text.
 
     Raises `TraceFormatError` if a block does not have exactly one key.
     """
@@ -141,5 +144,4 @@ def _blocks(content: Any) -> list[tuple[str, Any]]:
 
 
 def _is_block(block: object) -> bool:
-    """Return whether a block is an object."""
     return isinstance(block, Mapping)

@@ -1,4 +1,4 @@
-"""Transcripts of Claude Code: the lines of a session file or of JSON output."""
+"""Claude Code transcripts: the lines of a session file or of JSON output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a line with a message or session."""
+    """Return whether `entry` is a line that contains a message or describes a session."""
     kind = entry.get("type")
     if not isinstance(kind, str) or "role" in entry:
         return False
@@ -25,10 +25,10 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert `entries` to messages, reading them as Anthropic Messages API messages.
 
-    The lines of a reply become one message, followed by its tool results. Left out are lines without a message
-    (summaries, snapshots, progress), the conversations of subagents (but not their results), and prompts that were
-    taken back, with everything after them. A failed request looks like a reply, but becomes a system message. The text
-    of a `result` is the answer if there is no other text. Raises `TraceFormatError` if a line cannot be read.
+    The lines of a reply become a single message, followed by its tool results. The following are omitted: lines without
+    a message (summaries, snapshots, progress), subagents' conversations (but not their results), and prompts that were
+    taken back, with everything after them. A failed request looks like a reply, but becomes a system message. If there
+    is no other text, the text of a `result` is the answer. Raises `TraceFormatError` if a line cannot be read.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []
@@ -53,7 +53,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the text of each `result` line, as a system message if it is an error."""
+    """Yield the text of each `result` line. If it is an error, it becomes a system message."""
     for entry in entries:
         if entry.get("type") == "result" and isinstance(entry.get("result"), str):
             text = entry["result"]
@@ -63,7 +63,8 @@ def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
 def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
     """Yield the number and entry of each line that belongs to the conversation.
 
-    Repeated lines are left out, as are prompts that were taken back and, unless there is nothing else, subagents.
+    Repeated lines and prompts that were taken back are omitted. Subagents' lines are only yielded if there are no
+    others.
     """
     lines = [
         (number, entry)
@@ -88,7 +89,6 @@ def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
 
 
 def _is_of_subagent(entry: Entry) -> bool:
-    """Return whether a line belongs to a subagent's conversation."""
     return bool(entry.get("isSidechain") or entry.get("parent_tool_use_id"))
 
 
@@ -107,7 +107,7 @@ def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
 
 
 def _is_prompt(entry: Entry) -> bool:
-    """Return whether the user wrote this line. It is not a tool result or added by the program."""
+    """Return whether the user wrote this line. Tool results and lines added by the program do not count."""
     if entry["type"] != "user" or entry.get("isMeta"):
         return False
     content = entry["message"].get("content")
@@ -117,9 +117,9 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
-    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` otherwise.
+    """Return the blocks of a line's content, which may also be text or None. `number` is the line number.
 
-    `number` is the line's number for the message.
+    Raises `TraceFormatError` if the content is anything else.
     """
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []

@@ -21,7 +21,7 @@ from karenina_toolkit.traces.blocks import (
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"
-"""The tool name used in calls for code run by the server."""
+"""The tool name used in calls that represent code run by the server."""
 
 _ABOUT_A_PART = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
 _KINDS_OF_OTHERS = frozenset({"type", "part_kind", "kind"})
@@ -30,7 +30,7 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a content object with parts that have no type, or a model's without parts."""
+    """Return whether `entry` is a content object. Its parts must have no type, or its role must be `model`."""
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
     if "content" in entry or any(isinstance(part, Mapping) and part.keys() & _KINDS_OF_OTHERS for part in listed):
@@ -41,9 +41,9 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert `entries` to messages, with one message for each of the model's turns.
 
-    Thoughts are reasoning. Code run by the server becomes a call of `CODE_TOOL` with its result, which splits the turn.
-    Calls without an id get one (`call_1`, ...), and results without an id belong to the first open call of the same
-    name. Other parts are described with `describe_block`. Signatures are left out. An entry without a role is the
+    Thoughts become reasoning. Code run by the server becomes a call of `CODE_TOOL` and a result, which splits the turn.
+    Calls without an id get one (`call_1`, ...). A result without an id belongs to the first open call with the same
+    name. Other parts are described with `describe_block`. Signatures are omitted. An entry without a role is the
     user's. Raises `TraceFormatError` if an entry is not in this format.
     """
     turn = TurnBuilder()
@@ -77,7 +77,7 @@ class _Calls:
                         self._taken.add(held["id"])
 
     def open(self, call_id: object, name: str, arguments: Mapping[str, Any]) -> ToolCall:
-        """Return a call that waits for its result. Without an id, it gets a unique one."""
+        """Return a call that waits for its result. If `call_id` is missing, the call gets a unique id."""
         while not call_id:
             self._count += 1
             call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
@@ -89,9 +89,9 @@ class _Calls:
         return call
 
     def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
-        """Return the id and name of the call that a result belongs to, and close it.
+        """Find the call that a result belongs to, mark it as done, and return its id and name.
 
-        If there is no such call, returns those of the result.
+        If there is no such call, the result's own id and name are returned.
         """
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
@@ -102,7 +102,10 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add the model's content to the turn. Text continues on the same line only within the same content."""
+    """Add the parts of a model's content to the turn.
+
+    Text only continues on the same line after text from the same content.
+    """
     if not parts:
         turn.begin()
     before = ""
@@ -124,7 +127,7 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Convert a user's content to messages: the tool results and the text between them.
+    """Convert a user's content to messages: the tool results, and the text between them.
 
     Raises `TraceFormatError` for an unknown role.
     """
@@ -137,7 +140,10 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
 
 
 def _call(value: Any, calls: _Calls) -> ToolCall:
-    """Read a call, which waits for its result. Raises `TraceFormatError` if it has no name or invalid args."""
+    """Convert a part to a call that waits for its result.
+
+    Raises `TraceFormatError` if the call has no name or its args are not an object.
+    """
     call = _require_mapping("functionCall", value)
     arguments = call.get("args") or {}
     if not isinstance(call.get("name"), str) or not isinstance(arguments, Mapping):
@@ -148,8 +154,8 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
     """Convert a result to a tool message.
 
-    A response with an `error` is an error, as is code whose outcome is not OK. Raises `TraceFormatError` if the result
-    of a function has no name.
+    It is an error if the response has an `error`, or if the outcome of code is not OK. Raises `TraceFormatError` if the
+    result of a function has no name.
     """
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
@@ -169,7 +175,7 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
 
 
 def _response_text(response: Any) -> str:
-    """Return the result of a function, without the wrapper that Google recommends."""
+    """Return a function's result as text, without the wrapper that Google recommends."""
     if isinstance(response, Mapping) and len(response) == 1:
         (key,) = response
         if key in _WRAPPERS:
@@ -189,9 +195,10 @@ def _part_text(kind: str, value: Any) -> str:
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
-    """Return the kind and value of each part, and whether it is a thought. Both camel case and snake case are accepted.
+    """Return the kind and value of each part, and whether it is a thought.
 
-    Raises `TraceFormatError` if a part is not an object or contains several things.
+    Keys may be in camel case or snake case. Raises `TraceFormatError` if a part is not an object or contains several
+    items.
     """
     parts: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
@@ -206,12 +213,10 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
 
 
 def _camel(key: str) -> str:
-    """Convert a snake-case name to camel case."""
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 
 def _require_mapping(kind: str, value: Any) -> Mapping[str, Any]:
-    """Return `value` if it is an object. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, Mapping):
         raise TraceFormatError(f"{kind} must be an object, not {type(value).__name__}")
     return value

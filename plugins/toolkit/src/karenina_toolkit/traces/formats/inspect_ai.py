@@ -1,4 +1,4 @@
-"""Messages in the format of Inspect, as in the samples of its logs."""
+"""Messages in Inspect's format, as in the samples of its logs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def claims(entry: Entry) -> bool:
 
 
 def is_tool_use(block: object) -> bool:
-    """Return whether a content block is a call made by the server, with its result."""
+    """Return whether a content block is a call made by the server, together with its result."""
     return isinstance(block, Mapping) and block.get("type") == "tool_use" and "tool_type" in block
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Calls made by the server split a message.
+    """Convert `entries` to messages. A call made by the server splits a message.
 
     Raises `TraceFormatError` if an entry is not in this format or an attachment is missing.
     """
@@ -48,7 +48,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Replace references to attachments in a JSON value.
+    """Replace the references to attachments in a JSON value with the attachments.
 
     Raises `TraceFormatError` if an attachment is missing.
     """
@@ -62,7 +62,6 @@ def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
 
 
 def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
-    """Return an attachment. Raises `TraceFormatError` if it is missing."""
     text = attachments.get(name)
     if not isinstance(text, str):
         raise TraceFormatError(f"the attachment {name} is missing; include the sample's `attachments`")
@@ -70,7 +69,6 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
 
 
 def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert an entry to messages. Raises `TraceFormatError` if it cannot be read."""
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
@@ -91,9 +89,10 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
-    """Convert an assistant's entry to messages, splitting it at calls made by the server.
+    """Convert an assistant entry to messages, splitting it at calls made by the server.
 
-    Arguments that could not be parsed are noted. Raises `TraceFormatError` if the entry cannot be read.
+    Arguments that could not be parsed are mentioned in the notes. Raises `TraceFormatError` if the entry cannot be
+    read.
     """
     content = entry.get("content")
     blocks: list[Any] = []
@@ -126,19 +125,17 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
 
 
 def _parts(blocks: Sequence[Any]) -> Parts:
-    """Return the parts in a message's blocks, ignoring None."""
     return split_parts([block for block in blocks if block is not None])
 
 
 def _without_encrypted(block: Any) -> Any:
-    """Return a block, reduced to its summary if it is encrypted reasoning."""
+    """Return a block unchanged, or reduced to its summary if it is encrypted reasoning."""
     if isinstance(block, Mapping) and block.get("type") == "reasoning" and block.get("redacted"):
         return {"type": "reasoning", "summary": block.get("summary") or ""}
     return block
 
 
 def _call(call: Any) -> ToolCall:
-    """Read a tool call. Raises `TraceFormatError` if it does not name a function."""
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
         raise TraceFormatError("an entry in tool_calls has no function")
     return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

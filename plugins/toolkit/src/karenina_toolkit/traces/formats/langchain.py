@@ -1,4 +1,4 @@
-"""LangChain and LangGraph messages, in all three serialized forms."""
+"""LangChain and LangGraph messages in all three serialized forms."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KINDS: Final[Mapping[str, Role]] = {
 }
 _CLASSES: Final = {f"{kind.capitalize()}Message": kind for kind in _KINDS} | {"AIMessage": "ai", "ChatMessage": "chat"}
 _CALLS: Final = {"tool_use": "input", "tool_call": "args", "function_call": "arguments", "server_tool_use": "input"}
-"""The types of content blocks that are calls, with the key of their arguments."""
+"""The types of content blocks that represent calls, each with the key of the call's arguments."""
 _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "source"})
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a LangChain type such as `human`, in its `type` or its class."""
+    """Return whether `entry` has a LangChain message type such as `human`, given by its `type` or its class."""
     if "role" in entry and entry.get("type") != "chat":
         return False
     kind, data = _unwrap(entry)
@@ -42,9 +42,9 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Chat messages with a role are accepted too, as in LangGraph.
+    """Convert `entries` to messages. Chat messages with a role are also accepted, as in LangGraph.
 
-    For calls that LangChain could not parse, the arguments are the text. Artifacts and metadata are left out. Raises
+    If LangChain could not parse a call's arguments, they are kept as text. Artifacts and metadata are omitted. Raises
     `TraceFormatError` if an entry is not a message.
     """
     names: dict[str, str] = {}
@@ -63,8 +63,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
     """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`.
 
-    The type is None if the class is unknown, and the fields are None if there is no content. Both are None for other
-    objects.
+    The type is None if the class is unknown. The fields are None if there is no content. For any other object, both are
+    None.
     """
     kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
     if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
@@ -81,7 +81,6 @@ def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
 
 
 def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
-    """Return the message of type `kind` with the fields `data`."""
     if kind == "chat":
         return read_message(data, names)
     role = _KINDS[kind]
@@ -101,7 +100,7 @@ def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _read_assistant(data: Entry) -> Message:
-    """Convert an assistant message, with calls from all the places where LangChain puts them."""
+    """Convert an assistant message, with calls from all places in which LangChain may store them."""
     content = data.get("content")
     more = data.get("additional_kwargs")
     more = more if isinstance(more, Mapping) else {}
@@ -122,23 +121,24 @@ def _read_assistant(data: Entry) -> Message:
 
 
 def _add_refusal(parts: Parts, refusal: object) -> None:
-    """Add a refusal to the text, if there is one."""
+    """Add a refusal to the text. Does nothing if `refusal` is empty or not a string."""
     if isinstance(refusal, str) and refusal:
         parts.add_text(refusal, "refusal")
 
 
 def _is_call(block: object) -> bool:
-    """Return whether a content block represents a tool call."""
     return isinstance(block, Mapping) and str(block.get("type")) in _CALLS
 
 
 def _call_of_block(block: Entry) -> ToolCall:
-    """Return the tool call represented by a content block."""
     return _call(block, _CALLS[block["type"]])
 
 
 def _call(call: Any, arguments: str) -> ToolCall:
-    """Read a tool call, with its arguments under the key `arguments`. Raises `TraceFormatError` if it has no name."""
+    """Convert an object to a tool call. `arguments` is the key of its arguments.
+
+    Raises `TraceFormatError` if the call has no name.
+    """
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str):
         raise TraceFormatError("a tool call has no name")

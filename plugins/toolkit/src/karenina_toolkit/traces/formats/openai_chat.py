@@ -15,10 +15,10 @@ from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_b
 from karenina_toolkit.traces.token_counts import read_usage
 
 UNREADABLE_ARGUMENTS = "_unreadable"
-"""The key for arguments that are not a JSON object, as text."""
+"""The key under which arguments that are not a JSON object are stored as text."""
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
-"""The fields for reasoning outside the answer. The first that is not empty is used."""
+"""The fields for reasoning that is not part of the answer. The first nonempty one is used."""
 
 _TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
 _CONTINUE: Final = (None, "text", "output_text", "input_text")
@@ -41,11 +41,11 @@ _ROLES: dict[str, Role] = {
 
 
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
-    """Convert a chat message. `names` contains tool names by call id, for tool messages without a name.
+    """Convert a chat message. `names` maps call ids to tool names, for tool messages without a name.
 
     Pictures, sound and files are described with `describe_block`, as in `[image_url] {...}`. Refusals and audio
-    transcripts are text. In an assistant message, thoughts are reasoning, and unknown parts are described in `notes`.
-    Raises `TraceFormatError` if the message has another structure.
+    transcripts are text. In an assistant message, thoughts become reasoning, and unknown parts are described in
+    `notes`. Raises `TraceFormatError` if the message has any other structure.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
@@ -80,7 +80,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
 
 
 def read_tool_call(data: Any) -> ToolCall:
-    """Read an entry of `tool_calls`. Raises `TraceFormatError` if it does not name a function."""
+    """Convert an entry of `tool_calls`. Raises `TraceFormatError` if it does not name a function."""
     function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise TraceFormatError("an entry in tool_calls has no function with a name")
@@ -89,10 +89,10 @@ def read_tool_call(data: Any) -> ToolCall:
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of an assistant's content: text, thoughts, and unknown parts.
+    """The parts of an assistant message's content: text, thoughts, and unknown parts.
 
-    Text continues on the same line as text before it. Anything else is separated by a line break, which is included in
-    `texts`.
+    Text continues on the same line as the text before it. Anything else is separated by a line break, which is included
+    in `texts`.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -106,10 +106,10 @@ class Parts:
         return "".join(self.texts)
 
     def add_text(self, text: str, kind: object = None) -> None:
-        """Add the text of a part, if it has any. `kind` is the type of the part, or None for a plain string.
+        """Add the text of a part. `kind` is the type of the part, or None for a plain string. Empty text is ignored.
 
-        Text right after text of the same type continues on its line. Text of another type, such as a refusal, starts a
-        new line.
+        Text that directly follows text of the same type continues on its line. Text of another type, such as a refusal,
+        starts on a new line.
         """
         continues = kind in _CONTINUE
         if text:
@@ -122,20 +122,20 @@ class Parts:
         self._continues = False
 
     def add_unknown(self, part: Mapping[str, Any]) -> None:
-        """Add a part of an unknown type."""
+        """Add a part whose type is unknown."""
         self.unknown.append(part)
         self._continues = False
 
     def to_message(
         self, calls: Sequence[ToolCall] = (), reasoning: str | None = None, notes: tuple[str, ...] = ()
     ) -> Message:
-        """Return an assistant message with these parts, after `reasoning` and `notes`."""
+        """Return an assistant message with these parts. `reasoning` and `notes` come before those of the parts."""
         thoughts = "\n".join(filter(None, (reasoning, *self.thoughts))) or None
         return Message("assistant", self.text, tuple(calls), reasoning=thoughts, notes=(*notes, *self.notes))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about the parts of unknown types."""
+        """Notes about the parts whose types are unknown."""
         return tuple(
             f"a part of the unknown type {str(part.get('type'))[:80]!r} was left out of the text: "
             f"{describe_block(str(part.get('type')), part)[:_LONGEST_NOTE]}"
@@ -144,7 +144,7 @@ class Parts:
 
 
 def split_parts(content: Any) -> Parts:
-    """Split an assistant's `content`: a string, null, a part, or a list of parts, nested to any depth.
+    """Split the `content` of an assistant message: a string, null, a part, or a list of parts with any nesting.
 
     Raises `TraceFormatError` for anything else.
     """
@@ -157,7 +157,7 @@ def split_parts(content: Any) -> Parts:
 
 
 def _add_parts(parts: Parts, content: Any) -> None:
-    """Add the parts in `content`, nested to any depth. Raises `TraceFormatError` for anything else."""
+    """Add the parts in `content`, with any nesting. Raises `TraceFormatError` if `content` is invalid."""
     if isinstance(content, str):
         parts.add_text(content)
     elif isinstance(content, Mapping):
@@ -170,7 +170,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
-    """Add a part, as a thought, as text, or as an unknown part. Citations are left out.
+    """Add a part as a thought, as text, or as an unknown part. Citations are omitted.
 
     Raises `TraceFormatError` if the part has no type or no text.
     """
@@ -188,7 +188,7 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
 
 
 def _text_of(part: Mapping[str, Any]) -> str:
-    """Return the text of a part, wherever it is, or a description if there is none."""
+    """Return the text of a part, whichever field contains it. If there is none, return a description."""
     text = part.get("text", part.get("refusal"))
     if isinstance(text, Mapping):
         text = text.get("value")
@@ -196,7 +196,7 @@ def _text_of(part: Mapping[str, Any]) -> str:
 
 
 def _thought(part: Mapping[str, Any]) -> str:
-    """Return the text of a thought, wherever it is. Empty if it is encrypted."""
+    """Return the text of a thought, whichever field contains it. If the thought is encrypted, the text is empty."""
     for key in ("thinking", "text", "reasoning", "summary", "content"):
         value = part.get(key)
         if isinstance(value, str):
@@ -208,9 +208,9 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def read_content(content: Any) -> str:
-    """Return `content` as text: a string, null, or a list of parts to join by line breaks.
+    """Return `content` as text. It may be a string, null, or a list of parts, which are joined with line breaks.
 
-    Parts other than text are described. Raises `TraceFormatError` for anything else.
+    Parts that are not text are described. Raises `TraceFormatError` for anything else.
     """
     if content is None:
         return ""
@@ -222,7 +222,7 @@ def read_content(content: Any) -> str:
 
 
 def read_result(content: Any) -> str:
-    """Return the result of a tool as text. Parts are joined by line breaks, and anything else becomes JSON."""
+    """Return a tool's result as text. Parts are joined with line breaks, and anything else is converted to JSON."""
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
@@ -236,7 +236,7 @@ def _is_part(part: Any) -> bool:
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """Return the reasoning outside the answer, from the first of `REASONING_FIELDS` that is not empty."""
+    """Return the reasoning that is not part of the answer, from the first nonempty one of `REASONING_FIELDS`."""
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -245,7 +245,7 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
 
 
 def _nested_reasoning(value: Any) -> str | None:
-    """Return the reasoning in a list of parts, if it can be read."""
+    """Return the reasoning in a list of parts, or None if it cannot be read."""
     try:
         parts = split_parts(value)
     except TraceFormatError:
@@ -254,10 +254,10 @@ def _nested_reasoning(value: Any) -> str | None:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:
-    """Read the arguments of a call: an object, or its JSON. If they are missing, the result is empty.
+    """Parse the arguments of a call, which are an object or its JSON. Missing arguments result in an empty dict.
 
-    Anything else is kept under `UNREADABLE_ARGUMENTS`, including JSON that is nested too deeply. Lone surrogates are
-    replaced.
+    Anything else is stored under `UNREADABLE_ARGUMENTS`, including JSON that is nested too deeply. Unpaired surrogates
+    are replaced.
     """
     if isinstance(arguments, Mapping):
         return dict(arguments)
@@ -272,7 +272,7 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
 
 
 def write_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return the arguments of a call as JSON. Those that `read_arguments` could not read are unchanged."""
+    """Return a call's arguments as JSON. Arguments that `read_arguments` could not parse are returned unchanged."""
     unreadable = arguments.get(UNREADABLE_ARGUMENTS)
     if len(arguments) == 1 and isinstance(unreadable, str):
         return unreadable
@@ -280,13 +280,12 @@ def write_arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
-    """Return a call of a function or custom tool. It must have a name."""
     arguments = function.get("arguments", function.get("input"))
     return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))
 
 
 def _part(part: Any) -> str:
-    """Return a content part as text, or describe it. Raises `TraceFormatError` if it has no type."""
+    """Return a content part as text, or describe it. Raises `TraceFormatError` if the part has no type."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
@@ -296,9 +295,9 @@ def _part(part: Any) -> str:
 
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
-    """Convert the first choice of a chat completion to a turn. A refusal ends with `content_filter`.
+    """Convert the first choice of a chat completion to a turn. The finish reason of a refusal is `content_filter`.
 
-    Raises `ValueError`, saying what is wrong, if the completion cannot be read.
+    Raises `ValueError` with the reason if the completion cannot be read.
     """
     choice = _first_choice(data)
     message_data = choice.get("message")
@@ -322,7 +321,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def usage_of(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a completion. Some servers put it in the choice."""
+    """Return the usage of a completion. Some servers include it in the choice."""
     counted = data.get("usage")
     if not counted and isinstance(choices := data.get("choices"), list) and choices:
         counted = choices[0].get("usage") if isinstance(choices[0], Mapping) else None
@@ -330,14 +329,13 @@ def usage_of(data: Mapping[str, Any]) -> Usage:
 
 
 def error_of_choice(data: Mapping[str, Any]) -> object:
-    """Return the error in the first choice, if any. This is where gateways put a provider's error."""
+    """Return the error in the first choice, or None. Gateways put a provider's error there."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return (first.get("error") or None) if isinstance(first, Mapping) else None
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first choice of a completion. Raises `ValueError` if it has none."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("the completion has no choices")
@@ -346,5 +344,5 @@ def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def refused(message: Mapping[str, Any]) -> bool:
-    """Return whether a message has a nonempty `refusal`, from the provider or the model."""
+    """Return whether a message has a nonempty `refusal`, either the provider's or the model's."""
     return isinstance(message.get("refusal"), str) and bool(message["refusal"])

@@ -1,4 +1,4 @@
-"""OpenAI Responses API items, and the run items of the Agents SDK that wrap them."""
+"""OpenAI Responses API items, and the Agents SDK's run items, which wrap them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RUN_KINDS: Final = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is an item without a role, or a message with parts of this format."""
+    """Return whether `entry` is an item without a role, or a message whose parts are in this format."""
     if "role" not in entry:
         return _kind(entry).endswith(("_call", "_call_output")) or _kind(entry) in (*_ITEMS, *_ABOUT_SERVERS)
     content = entry.get("content")
@@ -45,9 +45,9 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
     Consecutive reasoning, text and calls form a turn. A call made by the server, such as a web search, has no `call_id`
     and is followed by its result, so it splits the turn. A message marked as the final answer is kept separate. Other
-    items become system messages, described with `describe_block`, so that nobody takes them for the answer.
-    Annotations, item ids and encrypted reasoning are left out. Pass `numbers` if entries were left out, for error
-    messages. Raises `TraceFormatError` if an item cannot be read.
+    items become system messages, described with `describe_block`, so that they cannot be mistaken for the answer.
+    Annotations, item ids and encrypted reasoning are omitted. If some entries were left out, pass the original
+    `numbers` of the others for error messages. Raises `TraceFormatError` if an item cannot be read.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -58,9 +58,9 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
-    """Add an item to the turn, and yield the messages that it completes.
+    """Add an item to the turn, and yield the messages that are complete.
 
-    Raises `TraceFormatError` if the item cannot be read or has neither a role nor a type.
+    Raises `TraceFormatError` if the item cannot be read, or if it has neither a role nor a type.
     """
     kind = _kind(item)
     if "role" in item:
@@ -91,7 +91,7 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
 
 
 def _add_message(turn: TurnBuilder, content: Any) -> None:
-    """Add an assistant message to the turn. Text continues on the same line only within the same message.
+    """Add an assistant message to the turn. Text only continues on the same line within the same message.
 
     Raises `TraceFormatError` if the content is neither text nor a list.
     """
@@ -110,10 +110,10 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
 
 
 def _call(kind: str, item: Entry) -> ToolCall:
-    """Return the call in an item. A call of a server's tool is named after the type of the item.
+    """Convert an item to a call. If the server runs the tool, the call is named after the item's type.
 
-    The arguments are in `arguments` or `input`. Without these, they are the other fields. Raises `TraceFormatError` if
-    a function call has no name.
+    The arguments are in `arguments` or `input`. Without these, all other fields are the arguments. Raises
+    `TraceFormatError` if a function call has no name.
     """
     if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
@@ -127,7 +127,7 @@ def _call(kind: str, item: Entry) -> ToolCall:
 
 
 def _own_result(item: Entry, call: ToolCall) -> Message:
-    """Return the result of a call made by the server, from the item of the call. It is often just a status."""
+    """Return the result of a call made by the server, which is part of the call's item. It is often just a status."""
     result = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
     failed = bool(result.get("error")) or result.get("status") == "failed"
     output = result.get("output")
@@ -136,7 +136,7 @@ def _own_result(item: Entry, call: ToolCall) -> Message:
 
 
 def _result(item: Entry, names: Mapping[str, str]) -> Message:
-    """Convert an output item to a tool message. `names` contains the names of calls."""
+    """Convert an output item to a tool message. `names` maps call ids to tool names."""
     call_id, output = str(item["call_id"]), item.get("output")
     listed = isinstance(output, Sequence) or output is None
     return Message(
@@ -149,13 +149,13 @@ def _result(item: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _kind(item: Entry) -> str:
-    """Return the type of an item, which may be an empty string."""
+    """Return the type of an item. If it has none, the result is an empty string."""
     kind = item.get("type")
     return kind if isinstance(kind, str) else ""
 
 
 def claims_run_item(entry: Entry) -> bool:
-    """Return whether `entry` is a run item with its raw item, or a stream event with one."""
+    """Return whether `entry` is a run item that has a raw item, or a stream event that contains one."""
     kind = entry.get("type")
     if kind == _RUN_EVENT:
         return isinstance(entry.get("item"), Mapping)
@@ -163,7 +163,7 @@ def claims_run_item(entry: Entry) -> bool:
 
 
 def read_run_items(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages, reading them as Responses API items. Events without an item are left out."""
+    """Convert `entries` to messages, reading them as Responses API items. Events without an item are omitted."""
     items: list[Entry] = []
     numbers: list[int] = []
     for number, entry in enumerate(entries, 1):
@@ -179,12 +179,12 @@ def read_run_items(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def is_run(document: Mapping[str, Any]) -> bool:
-    """Return whether `document` is a run's result or state."""
+    """Return whether `document` is the result or state of a run."""
     return any(isinstance(document.get(key), list | tuple) for key in _RUN_ITEMS)
 
 
 def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the input and items in the result or state of a run. `is_run` must be true for it.
+    """Return the input and items in a run's result or state, for which `is_run` must be true.
 
     Raises `TraceFormatError` if the input is neither text nor a list.
     """
@@ -197,7 +197,7 @@ def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _raw_item(entry: Entry) -> Any:
-    """Return the raw item of a run item from the Python or JavaScript SDK, if there is one."""
+    """Return the raw item of a run item from the Python or JavaScript SDK, or None."""
     return entry.get("raw_item", entry.get("rawItem"))
 
 

@@ -1,4 +1,4 @@
-"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that contain them."""
+"""Messages that follow OpenTelemetry's conventions for generative AI, and the spans that contain them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has parts with a type and keys from the conventions."""
+    """Return whether `entry` has parts whose types and keys come from the conventions."""
     parts = entry.get("parts")
     if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
         return False
@@ -49,7 +49,7 @@ def claims(entry: Entry) -> bool:
 
 
 def _is_distinctive(part: Entry) -> bool:
-    """Return whether a part has a type and keys from the conventions."""
+    """Return whether a part's type and keys come from the conventions."""
     kind = part.get("type")
     return kind in (*_CALLS, *_RESULTS, *_MEDIA) or (kind in _TEXTS and "content" in part)
 
@@ -57,9 +57,9 @@ def _is_distinctive(part: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert `entries` to messages. Each response to a tool call becomes a tool message.
 
-    The conventions have no way to mark an error, so `is_error` is read. Files and other parts are described with
-    `describe_block`, and unknown parts of the assistant in `notes`. Raises `TraceFormatError` if an entry is not in
-    this format.
+    The conventions cannot mark errors, so the additional key `is_error` is used. Files and other parts are described
+    with `describe_block`, and unknown assistant parts are described in `notes`. Raises `TraceFormatError` if an entry
+    is not in this format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -73,7 +73,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert an entry to messages: the responses to calls and the parts between them.
+    """Convert an entry to messages: the responses to calls, and the parts between them.
 
     Raises `TraceFormatError` if a part cannot be read.
     """
@@ -105,21 +105,19 @@ def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) 
 
 
 def _close(role: Role, parts: Parts, calls: list[ToolCall]) -> Message:
-    """Return a message with these parts. With calls, it is the assistant's, whatever its role."""
+    """Return a message with the given parts. If there are calls, it is an assistant message, whatever the role."""
     if role == "assistant" or calls:
         return parts.to_message(calls)
     return Message("user" if role == "tool" else role, parts.text)
 
 
 def _text(part: Entry) -> str:
-    """Return the text of a part. Raises `TraceFormatError` if it has none."""
     if not isinstance(part.get("content"), str):
         raise TraceFormatError(f"a part of type {part['type']} has no content")
     return str(part["content"])
 
 
 def _call(kind: str, part: Entry) -> ToolCall:
-    """Read a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(part.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
     arguments = part.get("server_tool_call") if kind == "server_tool_call" else part.get("arguments")
@@ -127,7 +125,7 @@ def _call(kind: str, part: Entry) -> ToolCall:
 
 
 def _find_id(part: Entry) -> str | None:
-    """Return the id of a call. Microsoft's agents write a list of the run's id and the call's id."""
+    """Return the id of a call. In Microsoft's agents, it is the last item of a list that starts with the run's id."""
     ids = part.get("id")
     if isinstance(ids, Sequence) and not isinstance(ids, str) and ids:
         return get_name({"id": ids[-1]}, "id")
@@ -135,7 +133,7 @@ def _find_id(part: Entry) -> str | None:
 
 
 def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
-    """Convert a response to a tool message. It is empty if the response is missing."""
+    """Convert a response to a tool message. If the response is missing, the message is empty."""
     response = next((part[key] for key in ("response", "result", kind) if part.get(key) is not None), "")
     text = response if isinstance(response, str) else as_json(response)
     call_id = _find_id(part)
@@ -144,7 +142,7 @@ def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
 
 
 def find_spans(document: Mapping[str, Any]) -> list[Entry]:
-    """Return the attributes of spans that contain messages, ordered by start time.
+    """Return the attributes of all spans that contain messages, ordered by start time.
 
     `document` may be the attributes themselves, a span, or an OTLP export in JSON.
     """
@@ -155,11 +153,11 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the only conversation in `spans`, of which there must be at least one.
+    """Return the only conversation in `spans`, which must not be empty.
 
-    This is the longest of any call, and all others must be the beginning of it. Spans of agents repeat the calls in
-    them, so they are only read if there are no others. Raises `TraceFormatError` if there are several conversations or
-    a span cannot be read.
+    It is the longest one of any call, and all others must be beginnings of it. The spans of agents repeat the calls
+    inside them, so they are only read if there are no others. Raises `TraceFormatError` if there are several
+    conversations or a span cannot be read.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -175,7 +173,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call with the longest conversation, which may be empty.
+    """Return the output of the call that has the longest conversation. It may be empty.
 
     `spans` must not be empty. Raises `TraceFormatError` if a span cannot be read.
     """
@@ -185,7 +183,7 @@ def find_last_output(spans: Sequence[Entry]) -> list[Any]:
 
 
 def _select_calls(spans: Sequence[Entry]) -> Sequence[Entry]:
-    """Return the spans that are not of agents. If there are no others, returns all."""
+    """Return the spans that do not belong to agents. If there are none, return all spans."""
     return [span for span in spans if span.get(_OPERATION) != _AGENT] or spans
 
 
@@ -211,7 +209,7 @@ def _read_span(span: Entry) -> list[Message]:
 
 
 def _decode(value: Any) -> Any:
-    """Return the value of an attribute, parsing JSON strings. Raises `TraceFormatError` if the JSON is invalid."""
+    """Return the value of an attribute, parsing JSON strings. Raises `TraceFormatError` for invalid JSON."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -221,7 +219,7 @@ def _decode(value: Any) -> Any:
 
 
 def _iter_spans(document: Entry) -> Iterator[Entry]:
-    """Yield the spans of an OTLP export, or the document itself if it is not one."""
+    """Yield the spans of an OTLP export. If `document` is not an export, yield the document itself."""
     resources = document.get("resourceSpans")
     if not isinstance(resources, Sequence):
         yield document
@@ -232,7 +230,7 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 
 
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
-    """Yield the mappings that may be attributes: the span, its attributes, and those of its events."""
+    """Yield all mappings that may contain attributes: the span, its attributes, and those of its events."""
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")
@@ -243,19 +241,19 @@ def _iter_attributes(span: Entry) -> Iterator[Entry]:
 
 
 def _is_pair(value: object) -> bool:
-    """Return whether a value is an attribute in OTLP form."""
+    """Return whether a value is an attribute in OTLP's key-value form."""
     return isinstance(value, Mapping) and "key" in value
 
 
 def _objects(holder: object, key: str) -> Iterator[Entry]:
-    """Yield the objects in the list under `key`, if there is one."""
+    """Yield the objects in the list under `key`. If there is no such list, yield nothing."""
     held = holder.get(key) if isinstance(holder, Mapping) else None
     if isinstance(held, Sequence) and not isinstance(held, str):
         yield from (item for item in held if isinstance(item, Mapping))
 
 
 def _any_value(value: Any) -> Any:
-    """Unwrap a value from OTLP JSON, where values are wrapped in an object with their type as the key."""
+    """Unwrap a value from OTLP JSON, where each value is wrapped in an object with the type as its key."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:
@@ -267,5 +265,5 @@ def _any_value(value: Any) -> Any:
 
 
 def _nanoseconds(value: Any) -> int:
-    """Return a time as a number, or 0 if it is invalid."""
+    """Convert a time to a number. Invalid times become 0."""
     return int(value) if isinstance(value, (str, int)) and str(value).isdecimal() else 0

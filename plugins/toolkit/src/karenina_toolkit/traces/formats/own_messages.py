@@ -1,4 +1,4 @@
-"""Messages as stored in results, in the format of Karenina (`Message.to_dict`) or of the reference."""
+"""Messages as stored in results, in Karenina's own format (`Message.to_dict`) or in that of the reference."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assist
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has just the fields of a `Message`, with a `tool_name` or calls with `arguments`.
+    """Return whether `entry` only has fields of a `Message`, and has a `tool_name` or calls with `arguments`.
 
-    Other programs use these too, but with more fields.
+    Other programs use these fields too, but in combination with more fields.
     """
     if entry.keys() - _FIELDS:
         return False
@@ -44,7 +44,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _find_mistyped(message: Message) -> str | None:
-    """Describe what is wrong with the type of a field, if anything."""
+    """Describe the first field that has the wrong type, or return None."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _NAMES if (value := getattr(message, name)) is not None]
     texts += [("note", note) for note in message.notes]
@@ -84,7 +84,6 @@ def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
-    """Convert an entry to a message. Raises `TraceFormatError` if it cannot be read."""
     role = _ROLES.get(str(entry["role"]))
     content = read_content(entry.get("content"))
     if role == "assistant":
@@ -103,7 +102,7 @@ def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _read_reference_call(call: Any) -> ToolCall:
-    """Read a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Convert an object to a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
         raise TraceFormatError("an entry in tool_calls has no name")
     arguments = call.get("input") or {}

@@ -1,4 +1,4 @@
-"""The formats of recordings, and detecting which one a recording has."""
+"""The formats of recordings, and detecting the format of a recording."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Entry = Mapping[str, Any]
 class Format:
     """A format of recordings.
 
-    `claims` returns whether an entry must be in this format. `read` converts all entries, and raises `TraceFormatError`
-    with the number of an entry, from 1. Entries may lack a role if `needs_role` is False. `includes` is the name of
-    another format whose entries may be mixed in.
+    `claims` returns whether an entry can only be in this format. `read` converts all entries, and raises a
+    `TraceFormatError` that states the number of the entry (from 1). If `needs_role` is False, entries may lack a role.
+    `includes` is the name of another format whose entries may be mixed in.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Format:
     includes: str | None = None
 
     def owns(self, entry: object) -> bool:
-        """Return whether `entry` must be in this format."""
+        """Return whether `entry` can only be in this format."""
         if not isinstance(entry, Mapping) or (self.needs_role and not isinstance(entry.get("role"), str)):
             return False
         return self.claims(entry)
 
 
 def _claims_openai(entry: Entry) -> bool:
-    """Return whether an entry has calls as only OpenAI's chat messages have."""
+    """Return whether an entry has calls in a form that only OpenAI's chat messages use."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return isinstance(calls[0].get("function"), Mapping) or "custom" in calls[0]
@@ -57,7 +57,10 @@ def _claims_openai(entry: Entry) -> bool:
 
 
 def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert chat entries to messages. Raises `TraceFormatError`, also for some AutoGen 0.2 histories."""
+    """Convert chat entries to messages.
+
+    Raises `TraceFormatError` if an entry cannot be read, and for some AutoGen 0.2 histories.
+    """
     autogen.check_history(entries)
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -124,7 +127,7 @@ _SAID: Final = (
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
-    """Convert `entries` to messages. `format` is detected if it is not given.
+    """Convert `entries` to messages. If `format` is None, it is detected.
 
     The default is OpenAI chat messages. Raises `TraceFormatError` if an entry is not in the format, if formats are
     mixed, or if the newest entry comes first.
@@ -146,7 +149,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
 
 
 def _check_order(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the newest entry comes first, as in the lists of some services."""
+    """Raise `TraceFormatError` if the newest entry comes first, as in the lists returned by some services."""
     for key in _TIMES:
         times = [entry.get(key) for entry in entries]
         numbers = [time for time in times if isinstance(time, int | float)]
@@ -156,7 +159,7 @@ def _check_order(entries: Sequence[Entry]) -> None:
 
 
 def _descends(times: Sequence[Any]) -> bool:
-    """Return whether the times only ever fall."""
+    """Return whether the times never increase, and the first is later than the last."""
     pairs = list(pairwise(times))
     return bool(pairs) and times[0] > times[-1] and all(first >= second for first, second in pairs)
 
@@ -164,7 +167,7 @@ def _descends(times: Sequence[Any]) -> bool:
 def detect_format(entries: Sequence[object]) -> Format | None:
     """Return the only possible format of the entries, or None if they may be OpenAI chat messages.
 
-    Raises `TraceFormatError` if entries, or parts of an entry, have different formats.
+    Raises `TraceFormatError` if different entries, or parts of an entry, have different formats.
     """
     owners: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):

@@ -53,10 +53,10 @@ _ERROR_MARK: Final = "[ERROR] "
 
 
 def is_transcript(text: str) -> bool:
-    """Return whether `text` is a transcript with a message of an assistant.
+    """Return whether `text` is a transcript that contains an assistant message.
 
-    It must start with the role of a user or the system, followed by that of an assistant. If LangChain printed it, it
-    must start with a heading, and there must be a heading of an AI message.
+    It must start with the role of a user or the system, followed somewhere by that of an assistant. If LangChain
+    printed it, it must start with a heading, and there must be a heading for an AI message.
     """
     if _find_first(_PRINTED, text):
         return any(heading["label"].lower() == "ai" for heading in _PRINTED.finditer(text))
@@ -83,7 +83,7 @@ def read_transcript(text: str) -> list[Message]:
 
 
 def _find_first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Match `pattern` at the first character that is not white space."""
+    """Match `pattern` at the first character that is not whitespace."""
     return pattern.match(text, len(text) - len(text.lstrip()))
 
 
@@ -94,22 +94,22 @@ def _kind(label: re.Match[str]) -> str:
 
 @dataclass
 class _Calls:
-    """The number of calls so far, and those that have no result yet."""
+    """The number of calls so far, and the calls that have no result yet."""
 
     count: int = 0
     waiting: list[ToolCall] | None = None
 
     def open(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolCall:
-        """Return a call that waits for its result. Without an id, it gets one."""
+        """Return a call that waits for its result. If `call_id` is empty, the call gets an id."""
         self.count += 1
         call = ToolCall(call_id or f"call_{self.count}", name, arguments)
         self.waiting = [*(self.waiting or ()), call]
         return call
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
-        """Return the tool message for the first open call with this name, or with any name for None.
+        """Return the tool message for the first open call of the tool `name`. If `name` is None, any call is used.
 
-        `failed` marks an error. If there is no open call, the message does not name one.
+        `failed` marks the result as an error. If there is no open call, the message does not name one.
         """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
@@ -120,7 +120,7 @@ class _Calls:
 
 
 def _read_labels(text: str) -> Iterator[Message]:
-    """Yield the messages in text with labels such as `User:`."""
+    """Yield the messages in text that has labels such as `User:`."""
     turn, calls = TurnBuilder(), _Calls()
     named: str | None = None
     for label, section in _sections(_LABEL, text):
@@ -156,7 +156,7 @@ def _read_labels(text: str) -> Iterator[Message]:
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
-    """Convert a result to a tool message. The label may name the tool and say that it failed."""
+    """Convert a result to a tool message. The label may name the tool and state that it failed."""
     about = [part.strip() for part in (label["about"] or "").split(",") if part.strip()]
     names = [part for part in about if part.lower() not in _FAILED]
     failed = len(names) < len(about) or label["label"].lower() == "tool error"
@@ -164,9 +164,9 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a written call. The name is empty if it is unclear.
+    """Return the name and arguments of a call written as text. If the name is unclear, it is empty.
 
-    `about` is the name in the label, if any. `content` is then just the arguments.
+    `about` is the name in the label, or None. If it is given, `content` consists only of the arguments.
     """
     if about:
         return about.strip(), _read_arguments(content)
@@ -177,7 +177,7 @@ def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _read_arguments(text: str) -> dict[str, Any]:
-    """Read arguments in JSON or as a Python literal. Others are kept as text."""
+    """Parse arguments written as JSON or as a Python literal. Anything else is kept as text."""
     if not text.strip():
         return {}
     for read in (json.loads, ast.literal_eval):
@@ -191,7 +191,6 @@ def _read_arguments(text: str) -> dict[str, Any]:
 
 
 def _read_printed(text: str) -> Iterator[Message]:
-    """Yield the messages in text printed by LangChain."""
     calls = _Calls()
     for heading, section in _sections(_PRINTED, text):
         content = section.strip("\n")
@@ -222,12 +221,12 @@ def _read_printed_calls(content: str, calls: _Calls) -> Message:
 
 
 def _printed_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a printed call as strings, because their types are not printed."""
+    """Return the arguments of a printed call as strings, because the output does not show their types."""
     return {key["key"]: value.rstrip("\n") for key, value in _sections(_PRINTED_ARGUMENT, text)}
 
 
 def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each match of `pattern` with the text up to the next match."""
+    """Yield each match of `pattern` with the text between it and the next match."""
     headings = list(pattern.finditer(text))
     ends = [*(heading.start() for heading in headings[1:]), len(text)]
     for heading, end in zip(headings, ends, strict=False):
@@ -235,12 +234,12 @@ def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[st
 
 
 def is_delimited(text: str) -> bool:
-    """Return whether `text` begins with a heading of the reference, such as `--- AI Message ---`."""
+    """Return whether `text` begins with one of the reference's headings, such as `--- AI Message ---`."""
     return _DELIMITER.match(text.lstrip()) is not None
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Convert a text with headings of the reference to messages. Text before the first heading is dropped.
+    """Convert a text with the reference's headings to messages. Text before the first heading is ignored.
 
     A line inside a message may look like a heading. Use this only for text that is known to be in this format, and
     prefer recordings of messages.
@@ -268,14 +267,14 @@ def read_delimited(text: str) -> list[Message]:
 
 
 def _delimited_result(content: str, call: str, names: dict[str, str]) -> Message:
-    """Convert a section to a tool message. A mark at its start says that the tool failed."""
+    """Convert a section to a tool message. If the tool failed, the section starts with a marker."""
     failed = content.startswith(_ERROR_MARK)
     name = names.get(call) or names.get(call.removeprefix("call_"))
     return Message("tool", content.removeprefix(_ERROR_MARK), tool_call_id=call, tool_name=name, is_error=failed)
 
 
 def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
-    """Return the text and tool calls of an assistant message."""
+    """Split an assistant message into its text and its tool calls."""
     sections = list(_DELIMITED_CALLS.finditer(content))
     if not sections:
         return content, []
@@ -284,7 +283,7 @@ def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
 
 
 def _delimited_calls(section: str) -> Iterator[ToolCall]:
-    """Yield the calls in a section. Missing arguments are empty."""
+    """Yield the calls in a section. If a call's arguments are missing, they are empty."""
     for call, text in _sections(_DELIMITED_CALL, section):
         arguments = _DELIMITED_ARGUMENTS.match(text.rstrip())
         yield ToolCall(call["id"], call["name"], _read_arguments(arguments["given"]) if arguments is not None else {})

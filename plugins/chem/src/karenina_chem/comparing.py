@@ -1,0 +1,226 @@
+"""Reads and compares structures with RDKit, in child processes, because it may take long or crash."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from rdkit import Chem
+from rdkit.Chem import inchi
+from rdkit.Chem.MolStandardize import rdMolStandardize
+from rdkit.Chem.rdMolDescriptors import CalcMolFormula
+
+_KEY: Final = re.compile(r"(?:InChIKey\s?=\s?)?([A-Z]{14}-[A-Z]{10}-[A-Z])", re.IGNORECASE)
+_NO_STEREO: Final = "UHFFFAOYSA"
+"""The second part of an InChIKey without configuration and isotopes."""
+_IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#7,#8,#16,F,Cl,Br,I]"
+"""Bonds of salts. RDKit itself would also take complexes apart."""
+_OXIDES: Final = "//\tName\tSMIRKS\nPhosphorus oxide\t[P+1:1][O-1:2]>>[P+0:1]=[O-0:2]\n"
+_MOST_TAUTOMERS: Final = 300
+
+Mol = Chem.Mol
+
+
+class NotReadable(ValueError):
+    """Raised for a text that is no structure."""
+
+
+class OutOfReach(Exception):
+    """Raised if a comparison has no clear result. The message is the reason."""
+
+
+def why_unreadable(text: str) -> str | None:
+    """Return why a text cannot be read as a structure, or None if it can."""
+    try:
+        _read(text)
+    except NotReadable as error:
+        return str(error)
+    return None
+
+
+def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautomers: str, salts: str) -> list[Any]:
+    """Return [True] or [False], or a list of "unreadable" or None with the reason why there is no verdict.
+
+    `values` are the texts that may be structures. With `all_needed`, each of them must be one.
+    """
+    verdicts, problem = set(), "the value contains no structure"
+    for value in values:
+        try:
+            verdicts.add(_same(truth, value, stereo, tautomers, salts))
+        except NotReadable as error:
+            problem = str(error)
+            if all_needed:
+                return ["unreadable", problem]
+        except OutOfReach as error:
+            return [None, str(error)]
+    if len(verdicts) > 1:
+        return ["unreadable", "the value contains several structures, one of which is the ground truth"]
+    return [verdicts.pop()] if verdicts else ["unreadable", problem]
+
+
+def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
+    """Return whether two texts are the same structure. Raises `NotReadable` and `OutOfReach`."""
+    key = _KEY.fullmatch(value)
+    if key is not None:
+        return _has_key(_read(truth), key[1].upper(), stereo, tautomers, salts)
+    one, other = _read(truth), _read(value)
+    if _is_inchi(truth) or _is_inchi(value):  # an InChI does not say where its mobile hydrogen atoms are
+        one, other = _through_inchi(one), _through_inchi(other)
+    if salts == "ignored":
+        one, other = _parent(one), _parent(other)
+    if _same_structure(one, other, stereo):
+        return True
+    return tautomers == "same" and _are_tautomers(one, other, stereo)
+
+
+def _is_inchi(text: str) -> bool:
+    """Return whether a text has the prefix of InChIs."""
+    return text[:6].casefold() == "inchi="
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> Mol:
+    """Return a structure in its normal form: bonds of salts are ions, and nitro groups have charges.
+
+    Raises `NotReadable`.
+    """
+    if _is_inchi(text):
+        mol = inchi.MolFromInchi("InChI=" + text[6:])  # type: ignore[no-untyped-call]
+    else:
+        mol = Chem.MolFromSmiles(text, _smiles_parameters()) if text else None
+    if mol is None or not mol.GetNumAtoms():
+        raise NotReadable(f"{text[:60]!r} is not the SMILES or InChI of a structure that can exist")
+    if any(not atom.GetAtomicNum() or atom.HasQuery() for atom in mol.GetAtoms()):
+        raise NotReadable(f"{text[:60]!r} contains a placeholder")
+    for atom in mol.GetAtoms():
+        atom.SetAtomMapNum(0)
+    mol = _disconnector().Disconnect(mol)
+    mol = _oxides().normalize(_normalizer().normalize(mol))
+    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
+    return mol if again is None else again
+
+
+@cache
+def _smiles_parameters() -> Chem.SmilesParserParams:
+    """Return parameters with which only a whole text is read."""
+    parameters = Chem.SmilesParserParams()
+    parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs
+    parameters.allowCXSMILES = False  # type: ignore[assignment]  # wrong in the stubs
+    return parameters
+
+
+@cache
+def _disconnector() -> rdMolStandardize.MetalDisconnector:
+    """Return what takes the bonds of salts apart."""
+    disconnector = rdMolStandardize.MetalDisconnector()
+    disconnector.SetMetalNof(Chem.MolFromSmarts(_IONIC))
+    disconnector.SetMetalNon(Chem.MolFromSmarts(_IONIC))
+    return disconnector
+
+
+@cache
+def _normalizer() -> rdMolStandardize.Normalizer:
+    """Return RDKit's normal forms of functional groups."""
+    return rdMolStandardize.Normalizer()
+
+
+@cache
+def _oxides() -> rdMolStandardize.Normalizer:
+    """Return the normal form of oxides of phosphorus, which RDKit lacks."""
+    return rdMolStandardize.NormalizerFromData(_OXIDES, rdMolStandardize.CleanupParameters())
+
+
+def _through_inchi(mol: Mol) -> Mol:
+    """Return the structure that the InChI of a structure stands for, or the structure itself if it has none."""
+    again = inchi.MolFromInchi(inchi.MolToInchi(mol))  # type: ignore[no-untyped-call]
+    return mol if again is None or not again.GetNumAtoms() else again
+
+
+def _flat(mol: Mol) -> str:
+    """Return the canonical SMILES without the configuration."""
+    return str(Chem.MolToSmiles(mol, isomericSmiles=True) if not _has_stereo(mol) else Chem.MolToSmiles(_without(mol)))
+
+
+def _has_stereo(mol: Mol) -> bool:
+    """Return whether a structure has any configuration."""
+    return any(atom.GetChiralTag() for atom in mol.GetAtoms()) or any(
+        bond.GetStereo() or bond.GetBondDir() for bond in mol.GetBonds()
+    )
+
+
+def _without(mol: Mol) -> Mol:
+    """Return a structure without its configuration."""
+    copy = Chem.Mol(mol)
+    Chem.RemoveStereochemistry(copy)
+    return copy
+
+
+def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
+    """Return whether two structures have the same bonds and, as far as `stereo` says, the same configuration."""
+    if _flat(truth) != _flat(value):
+        return False
+    if stereo == "ignored" or Chem.MolToSmiles(truth) == Chem.MolToSmiles(value):
+        return True
+    if not value.HasSubstructMatch(truth, useChirality=True):
+        return False
+    return stereo == "stated" or bool(truth.HasSubstructMatch(value, useChirality=True))
+
+
+def _parent(mol: Mol) -> Mol:
+    """Return the largest organic part without charges, or the structure itself if nothing in it is organic."""
+    largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
+    if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()):
+        return mol
+    return rdMolStandardize.Uncharger().uncharge(largest)
+
+
+def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
+    """Return whether two structures are tautomers. Raises `OutOfReach` if there are too many to be sure."""
+    if CalcMolFormula(truth) != CalcMolFormula(value):
+        return False
+    one, other = (rdMolStandardize.Uncharger().uncharge(mol) for mol in (truth, value))
+    if CalcMolFormula(one) != CalcMolFormula(other):
+        return False
+    if _flat(one) == _flat(other):
+        return _same_structure(one, other, stereo)
+    parameters = rdMolStandardize.CleanupParameters()
+    parameters.maxTautomers = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
+    parameters.maxTransforms = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
+    enumerator = rdMolStandardize.TautomerEnumerator(parameters)
+    found = [enumerator.Enumerate(mol) for mol in (one, other)]
+    first, second = map(enumerator.PickCanonical, found)
+    if _same_structure(first, second, stereo):
+        return True
+    if any(result.status != rdMolStandardize.TautomerEnumeratorStatus.Completed for result in found):
+        raise OutOfReach(f"the structures have more than {_MOST_TAUTOMERS} tautomers")
+    return False
+
+
+def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
+    """Return whether a structure has an InChIKey. Raises `OutOfReach` if a key does not tell."""
+    own = inchi.MolToInchiKey(mol)  # type: ignore[no-untyped-call]
+    if key == own:
+        return True
+    if salts == "ignored":
+        if inchi.MolToInchiKey(_parent(mol)) == key:  # type: ignore[no-untyped-call]
+            return True
+        raise OutOfReach("an InChIKey does not tell which salt it is")
+    bonds, configuration, _ = key.split("-")
+    own_bonds, own_configuration, _ = own.split("-")
+    if bonds != own_bonds or key[-1] != own[-1]:
+        if tautomers == "same":
+            raise OutOfReach("an InChIKey does not tell whether it is a tautomer")
+        return False
+    if stereo == "ignored":
+        return True
+    if stereo == "stated" and own_configuration == _NO_STEREO:
+        return True
+    if stereo == "required" or configuration == _NO_STEREO or "?" not in _centres(mol):
+        return False
+    raise OutOfReach("an InChIKey does not tell in what the configuration differs")
+
+
+def _centres(mol: Mol) -> str:
+    """Return the labels of the centres of configuration, with a question mark for those that are open."""
+    return "".join("?" if str(one.specified) == "Unspecified" else "x" for one in Chem.FindPotentialStereo(mol))

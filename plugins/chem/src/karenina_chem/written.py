@@ -1,0 +1,69 @@
+"""Finds structures and formulas in what a response wrote: without Markdown, LaTeX, labels and the names beside them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+_SIGNS: Final = {ord(sign): "-" for sign in "\u2010\u2011\u2012\u2013\u2014\u2212\u207b\ufe63\uff0d"}
+_INVISIBLE: Final = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
+_PAIRS: Final = (("**", "**"), ("__", "__"), ("```", "```"), ("`", "`"), ("$$", "$$"), ("$", "$"), ('"', '"'),
+                 ("'", "'"), ("\\(", "\\)"), ("\u201c", "\u201d"), ("<", ">"), ("<code>", "</code>"))  # fmt: skip
+_COMMAND: Final = re.compile(r"\\(?:ce|mathrm|mathsf|text[a-z]*|boxed|rm|mathbf|operatorname)\s*\{(.*)\}", re.DOTALL)
+_KIND: Final = r"(?:(?:canonical|isomeric|the|molecular|chemical)\s+)*(?:SMILES|InChI\s?Key|InChI|structure|formula)"
+_LABEL: Final = re.compile(rf"{_KIND}(?:\s+(?:string|code|notation))?\s*(?::|\bis\b|=(?!\s?1S?/))\s*", re.IGNORECASE)
+_LABEL_BEHIND: Final = re.compile(rf"\s*[(\[]\s*{_KIND}\s*[)\]]$", re.IGNORECASE)
+_BESIDE: Final = re.compile(r"(?P<before>.+?)\s+\((?P<inner>.+)\)", re.DOTALL)
+_NAMED: Final = re.compile(r"[^:=]*[A-Za-z]{3,}[^:=]*:\s*(?P<rest>\S+)", re.DOTALL)
+_JOINED: Final = re.compile(r"\s*(?:[,;]|\bor\b|\band\b|\s/\s)\s*")
+_DEEPEST: Final = 6
+
+
+def clean(text: str) -> str:
+    """Return the text without markup, labels such as *SMILES:* and punctuation around it."""
+    text = text.translate(_SIGNS | _INVISIBLE).replace("\u00a0", " ").strip()
+    for _ in range(_DEEPEST):
+        before = text
+        text = _unwrapped(text.rstrip(".,;!? \n").strip())
+        label = _LABEL.match(text)
+        text = _LABEL_BEHIND.sub("", text[label.end() :] if label is not None else text).strip()
+        if text == before:
+            break
+    return text
+
+
+def _unwrapped(text: str) -> str:
+    """Return the text without a pair of marks or a command of LaTeX around it."""
+    for opening, closing in _PAIRS:
+        inner = text[len(opening) : -len(closing)]
+        if inner and text.startswith(opening) and text.endswith(closing) and opening not in inner:
+            return inner.strip()
+    command = _COMMAND.fullmatch(text)
+    return command[1].strip() if command is not None else text
+
+
+def alternatives(text: str) -> tuple[Sequence[str], bool]:
+    """Return the texts that may be structures in a text that was cleaned, and whether all of them have to be.
+
+    A structure stands alone, beside its name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
+    """
+    if not re.search(r"\s", text):
+        return [text], True
+    if (beside := _BESIDE.fullmatch(text)) is not None:
+        return [part for part in map(clean, beside.groups()) if not re.search(r"\s", part)], False
+    if (named := _NAMED.fullmatch(text)) is not None:
+        return [clean(named["rest"])], True
+    parts = [clean(part) for part in _JOINED.split(text)]
+    return ([], True) if any(not part or re.search(r"\s", part) for part in parts) else (parts, True)
+
+
+def names_equal(one: str, other: str) -> bool:
+    """Return whether two names are equal but for case, spaces and the kind of their hyphens."""
+    return _name(one) == _name(other)
+
+
+def _name(text: str) -> str:
+    """Return a name in the form in which names are compared."""
+    return " ".join(unicodedata.normalize("NFKC", clean(text)).casefold().split())

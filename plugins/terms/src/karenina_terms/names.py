@@ -1,0 +1,80 @@
+"""The forms in which names and identifiers are compared."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from karenina_toolkit.folding import fold
+
+_GREEK: Final = {
+    **{code: unicodedata.name(chr(code)).rpartition(" ")[2].lower() for code in range(0x3B1, 0x3CA)},
+    0xB5: "mu",
+}
+"""The names of the small letters from alpha to omega."""
+_PAIRS: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("_", "_"), ("`", "`"), ("$", "$"), ('"', '"'),
+                 ("'", "'"), ("(", ")"), ("[", "]"), ("\u201c", "\u201d"), ("\u2018", "\u2019"), ("<", ">"),
+                 ("\\textit{", "}"), ("\\text{", "}"), ("\\mathrm{", "}"), ("\\emph{", "}"))  # fmt: skip
+_IDENTIFIER: Final = re.compile(r"(?P<source>[a-z][a-z0-9.]*)\s*[:_]\s*(?P<local>[a-z]*[0-9][\w.-]*)", re.IGNORECASE)
+_URL: Final = re.compile(r"https?://\S*?(?P<last>[^/#?=\s]+)/?", re.IGNORECASE)
+_BESIDE: Final = re.compile(r"(?P<before>.+?)\s*[(\[](?P<inner>[^()\[\]]+)[)\]]", re.DOTALL)
+_PRIME: Final = re.compile(r"(?<=[0-9])['\u2032\u2019]")
+_APART: Final = re.compile(r"(?<=[0-9])[\W_]+(?=[0-9])")
+_DEEPEST: Final = 6
+
+
+def clean(text: str) -> str:
+    """Return the text without Markdown, quotes, brackets and punctuation around it, and with single spaces."""
+    text = " ".join(text.split())
+    for _ in range(_DEEPEST):
+        before = text
+        text = text.strip(" .,;:!?")
+        for opening, closing in _PAIRS:
+            inner = text[len(opening) : -len(closing)]
+            if inner and text.startswith(opening) and text.endswith(closing) and opening not in inner:
+                text = inner.strip()
+                break
+        if text == before:
+            break
+    return text
+
+
+def split_beside(text: str) -> tuple[str, str] | None:
+    """Return a name and what is in brackets behind it, such as *TP53* and *p53* of *TP53 (p53)*, or None."""
+    match = _BESIDE.fullmatch(text)
+    return (clean(match["before"]), clean(match["inner"])) if match is not None else None
+
+
+def key_of(name: str) -> str:
+    """Return a name without differences of case, spaces and kinds of hyphens and quotes."""
+    return " ".join(fold(clean(name)).casefold().split())
+
+
+def loose_key_of(name: str) -> str:
+    """Return a name without accents, hyphens, spaces and punctuation, and with names for Greek letters.
+
+    What separates two digits stays, and so do primes, plus signs and a minus at the end.
+    """
+    text = fold(clean(name)).casefold().translate(_GREEK)
+    text = "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")
+    end = "-" if text.endswith("-") else ""
+    text = _APART.sub("-", _PRIME.sub("\u2032", text))
+    return re.sub(r"[^\w+\u2032-]|_|(?<![0-9])-|-(?![0-9])", "", text) + end
+
+
+def identifier_keys(text: str) -> Sequence[str]:
+    """Return the forms of a text as an identifier, the whole one first: *chebi:15365* for *.../obo/CHEBI_15365*.
+
+    The part behind the source is one only if it has letters, as in *MeSH:D009203*: numbers mean something else in each
+    source.
+    """
+    text = fold(clean(text))
+    url = _URL.fullmatch(text)
+    match = _IDENTIFIER.fullmatch(url["last"] if url is not None else text)
+    if match is None:
+        return [(url["last"] if url is not None else text).casefold()]
+    source, local = match["source"].casefold(), match["local"].casefold()
+    whole = f"{source}:{local}"
+    return [whole, local] if local[0].isalpha() else [whole]

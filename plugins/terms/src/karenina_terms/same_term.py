@@ -1,0 +1,167 @@
+"""`SameTerm`, the primitive for names and identifiers that a table lists."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+
+from karenina_core.models.settings_models import AllowedInFiles
+from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable, find_file
+from karenina_template.templates.primitives.values import text_of
+from karenina_terms.names import clean, key_of, split_beside
+from karenina_terms.term_table import NAME, RELATED, Columns, TermTable, read_table
+from karenina_toolkit.files.bounded_files import FileError, open_file
+
+_LONGEST: Final = 1_000
+_MOST_TABLES: Final = 20
+
+
+class SameTerm(ReadingPrimitive, defer_build=True):
+    """Passes if both texts name the same term of a table: *p53* or *HGNC:11998* for *TP53*.
+
+    Use it for a text field into which the judge copies the name, as the response writes it.
+
+    - `table`: a CSV, TSV, OBO or OWL file, relative to the benchmark's folder. Imports of ontologies are not followed.
+    - `column`: the columns of a CSV or TSV file with names and identifiers: the main name first, then synonyms.
+      Columns whose names end in `id` contain identifiers. The default is `id`, `name` and `synonyms`.
+    - `separator`: what separates several synonyms in a cell.
+    - `related`: whether broad, narrow and related synonyms of an ontology count. Without it, they are undecided.
+    - `sha256`: the digest of the file. If it is set, a file with another content is an error.
+    - `unreadable`: whether a text that names no term of the table counts as wrong ("wrong") or leaves the item
+      undecided ("not_judged", the default).
+
+    Case, accents, hyphens and spaces make no difference, unless a name is equal without that. A name that also belongs
+    to another term is undecided, unless it is the main name or identifier of the ground truth. The name of another term
+    is wrong, also that of a broader one. A name with a second one in brackets must mean one term. Obsolete terms of an
+    ontology are left out.
+    """
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    is_slow: ClassVar[bool] = True
+    table: str = Field(
+        min_length=1, description="The file with the terms.", json_schema_extra={"allowed_in_files": "below"}
+    )
+    column: str | tuple[str, ...] | None = Field(default=None, description="The columns with names and identifiers.")
+    separator: str = Field(default="|", min_length=1, description="What separates several synonyms in a cell.")
+    related: bool = Field(default=False, description="Whether related synonyms of an ontology count.")
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = Field(
+        default=None, description="The digest of the file."
+    )
+
+    def check_expected(self, expected: object) -> None:
+        """Raise `ValueError` unless the ground truth is a short text. The table is not read; see `check_files`."""
+        self._written(expected)
+
+    def check_files(self, expected: object) -> None:
+        """Raise `ValueError` if the table cannot be read, or the ground truth does not name one of its terms."""
+        self._truth(self._table(is_new=True), expected)
+
+    def mutate(self, expected: object) -> object:
+        """Return the name of another term of the table, or None if the table cannot be used."""
+        try:
+            table = self._table()
+            return table.other_name(self._truth(table, expected))
+        except ValueError:  # `check_files` reports it
+            return None
+
+    def check(self, extracted: object, expected: object) -> bool | Undecided:
+        """Return whether the texts name the same term, `Unreadable` if the value names none, or `Undecided`."""
+        written, text = self._written(expected), text_of(extracted)
+        if text is None or not text.strip():
+            return False
+        if len(text) > _LONGEST:
+            return Undecided(f"the value has more than {_LONGEST:,} characters")
+        try:
+            table = self._table()
+        except FileError as error:
+            return Undecided(str(error))
+        truth, value = self._truth(table, expected), clean(text)
+        if value == written:
+            return True
+        found = table.terms(value)
+        if not found and (parts := split_beside(value)) is not None:
+            found = {}
+            one, other = map(table.terms, parts)
+            if one and other:
+                found = {term: min(one[term], other[term]) for term in one.keys() & other.keys()}
+                if not found:
+                    if truth in one or truth in other:
+                        return Undecided(f"{value[:60]!r} names two terms, one of which is the ground truth")
+                    return False
+        return self._judge(found, truth, value)
+
+    def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
+        """Return the verdict on a value that names the terms in `found`."""
+        if not found:
+            return Unreadable(f"{value[:60]!r} names no term of the table {self.table}")
+        strong = {term for term, rank in found.items() if rank < RELATED or self.related}
+        if truth not in found:
+            return False if strong else Undecided(f"{value[:60]!r} is only related to terms of the table")
+        if found[truth] <= NAME or (strong == {truth}):
+            return True
+        if truth not in strong:
+            return Undecided(f"{value[:60]!r} is only related to the ground truth (set `related` to accept it)")
+        return Undecided(f"{value[:60]!r} names {len(strong)} terms of the table, one of which is the ground truth")
+
+    def _written(self, expected: object) -> str:
+        """Return the ground truth as a text. Raises `ValueError` if it is none."""
+        text = text_of(expected)
+        if text is None or not key_of(text) or len(text) > _LONGEST:
+            raise self._wrong_truth("the name or identifier of a term", expected)
+        return clean(text)
+
+    def _truth(self, table: TermTable, expected: object) -> str:
+        """Return the term that the ground truth names. Raises `ValueError` if it names none, or several."""
+        written = self._written(expected)
+        found = table.exact_terms(written) or table.terms(written)
+        if not found:
+            raise self._wrong_truth(f"a term of the table {self.table}", expected)
+        main = [term for term, rank in found.items() if rank <= NAME]
+        for terms in (main, list(found)):
+            if len(terms) == 1:
+                return terms[0]
+        raise self._wrong_truth(
+            f"a name that only one term of the table {self.table} has (use its identifier)", expected
+        )
+
+    def _table(self, *, is_new: bool = False) -> TermTable:
+        """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError`."""
+        columns = (self.column,) if isinstance(self.column, str) else self.column or ()
+        return _tables.get(find_file(self.table), Columns(columns, self.separator), self.sha256, is_new=is_new)
+
+
+class _Tables:
+    """The tables that were used last, by path and columns."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[Path, Columns, str | None], tuple[tuple[int, ...], TermTable]] = OrderedDict()
+
+    def get(self, path: Path, columns: Columns, sha256: str | None, *, is_new: bool) -> TermTable:
+        """Return a table, which is read if it is not known or, with `is_new`, if its file has changed."""
+        with self._lock:
+            at = path, columns, sha256
+            known = self._known.get(at)
+            if known is not None and (not is_new or known[0] == _stamp(path)):
+                self._known.move_to_end(at)
+                return known[1]
+            stamp, table = _stamp(path), read_table(path, columns, sha256)
+            self._known[at] = stamp, table
+            if len(self._known) > _MOST_TABLES:
+                self._known.popitem(last=False)
+            return table
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes if a file does. Raises `FileError` if it cannot be opened."""
+    with open_file(path, any_size=True) as file:
+        status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+_tables: Final = _Tables()
