@@ -119,30 +119,86 @@ def test_drafts_are_announced(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     assert benchmark.unfinished_ids() == ["q2"]
 
 
-def scenario(name: str) -> dict[str, Any]:
-    return {"@type": "karenina:Scenario", "name": name, "entryNode": "n", "nodes": {}, "edges": []}
+def scenario(name: str, *edges: dict[str, Any], **node: Any) -> dict[str, Any]:
+    """A scenario as the reference stores it. Its edges lead from `ask` to `challenge`."""
+    nodes = {
+        id: {
+            "@type": "karenina:ScenarioNode",
+            "nodeId": id,
+            "question": {"@type": "Question", "text": f"{id}?", "acceptedAnswer": {"@type": "Answer", "text": "A"}},
+            **node,
+        }
+        for id in ("ask", "challenge")
+    }
+    stored = [{"source": "ask", "target": "challenge", "condition": None, **edge} for edge in edges]
+    return {"@type": "karenina:Scenario", "name": name, "entryNode": "ask", "nodes": nodes, "edges": stored}
+
+
+def on(field: str) -> dict[str, Any]:
+    """An edge that is followed if a value of the scenario's state is true."""
+    check = {"type": "state_check", "field": field, "expected": True, "verify_with": {"type": "BooleanMatch"}}
+    return {"condition": check}
 
 
 def test_a_file_of_scenarios_only_is_named_as_such(tmp_path: Path) -> None:
-    scenarios = [scenario("haggling"), scenario("spam")]
+    scenarios = [scenario("haggling", on("verify_result")), scenario("spam", {})]
     data = {"@type": "DataFeed", "name": "S", "dataFeedElement": [], "hasPart": scenarios}
 
-    with pytest.raises(
-        BenchmarkFileError, match=r"no questions, but 2 scenarios \(haggling, spam\), which are not evaluated"
-    ):
+    with pytest.raises(BenchmarkFileError) as raised:
+        Benchmark.load(write(tmp_path / "s.jsonld", data))
+    assert (
+        "the file contains no questions, but 2 scenarios that cannot be run: haggling (the next turn depends on "
+        "verify_result, but answers are judged only after the conversation); spam (no edge has a condition: write it "
+        "as a question with `turns`)"
+    ) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("stored", "reason"),
+    [
+        (scenario("s", on("parsed.price"), {}), "depends on parsed.price, but answers are judged only after"),
+        (
+            scenario("s", {"condition": [on("accumulated.n")["condition"], on("node_visits.ask")["condition"]]}),
+            "depends on accumulated.n, but answers are judged only after the conversation; the next turn depends on "
+            "node_visits.ask, which no condition of `turns` reads",
+        ),
+        (scenario("s", {"conditionSource": "lambda state: True"}), "(the next turn depends on Python code)"),
+        (scenario("s", {"handover": "transcript_prepend"}), "(its turns have different models, tools or histories)"),
+        (scenario("s", {}, agentIdentity="guard"), "(its turns have different models, tools or histories)"),
+        (
+            scenario("s", {}, modelOverride={"answering_model": {"model_name": "m"}}),
+            "(its turns have different models, tools or histories)",
+        ),
+        (scenario("s", {}, modelOverride={"parsing_model": {}}), "(no edge has a condition: write it as a question"),
+        ({"@type": "karenina:Scenario", "name": "s", "nodes": 1, "edges": [2]}, "(no edge has a condition"),
+    ],
+)
+def test_what_turns_cannot_express_is_named(stored: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    data = {"@type": "DataFeed", "name": "S", "dataFeedElement": [], "hasPart": [stored]}
+
+    with pytest.raises(BenchmarkFileError) as raised:
+        Benchmark.load(write(tmp_path / "s.jsonld", data))
+    assert reason in str(raised.value)
+
+
+def test_many_scenarios_of_one_kind_are_counted(tmp_path: Path) -> None:
+    scenarios = [scenario(f"q{number}", on("verify_result")) for number in range(1, 41)]
+    data = {"@type": "DataFeed", "name": "S", "dataFeedElement": [], "hasPart": scenarios}
+
+    with pytest.raises(BenchmarkFileError, match=r"40 scenarios that cannot be run: q1, q2, q3 and 37 more \(the"):
         Benchmark.load(write(tmp_path / "s.jsonld", data))
 
 
 def test_scenarios_beside_questions_are_kept_and_announced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     element = {"@id": "q", "item": {"text": "Q?"}}
-    data = {"@type": "DataFeed", "name": "S", "dataFeedElement": [element], "hasPart": [scenario("haggling")]}
+    data = {"@type": "DataFeed", "name": "S", "dataFeedElement": [element], "hasPart": [scenario("haggling", {})]}
 
     with caplog.at_level(logging.WARNING):
         benchmark = Benchmark.load(write(tmp_path / "s.jsonld", data))
     benchmark.save(tmp_path / "again.jsonld")
 
-    assert "the file contains 1 scenario (haggling)" in caplog.text
-    assert json.loads((tmp_path / "again.jsonld").read_text("utf-8"))["hasPart"] == [scenario("haggling")]
+    assert "the file contains 1 scenario that cannot be run: haggling (" in caplog.text
+    assert json.loads((tmp_path / "again.jsonld").read_text("utf-8"))["hasPart"] == [scenario("haggling", {})]
 
 
 JSON = st.recursive(

@@ -29,7 +29,7 @@ from karenina_benchmark.formats.checkpoint_traits import (
     read_traits,
 )
 from karenina_benchmark.formats.gui_checkpoint import as_checkpoint, plain_ratings
-from karenina_benchmark.formats.load_warnings import describe_scenarios, scenario_names
+from karenina_benchmark.formats.load_warnings import describe_scenarios, list_scenarios
 from karenina_benchmark.formats.strict_json import parse_object
 from karenina_benchmark.question_import import split_keywords
 from karenina_core.data.question import Question
@@ -253,10 +253,10 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
                 _add_question(benchmark, question)
             except (ValueError, TypeError) as error:
                 benchmark.broken.append(_make_error(error, path, place, "correct the question"))
-        scenarios = scenario_names(benchmark)
+        scenarios = list_scenarios(benchmark)
         if scenarios and not data.get("dataFeedElement"):
             what = f"the file contains no questions, but {describe_scenarios(scenarios)}"
-            cure = "to evaluate the question in each node separately, add these questions to a benchmark"
+            cure = "write scenarios as questions with `turns`, or add the question of each node to a benchmark"
             benchmark.broken.append(BenchmarkFileError(path, "hasPart", what, cure))
     except BenchmarkFileError:
         raise

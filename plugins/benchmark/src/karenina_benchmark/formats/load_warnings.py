@@ -19,6 +19,8 @@ _PARTS = ("answer", "code", "question", "rating", "creator")
 """Keys of `unread` that hold the unknown content of known parts."""
 _READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
 _SCENARIO: Final = "karenina:Scenario"
+_JUDGED: Final = frozenset({"verify_result", "parsed", "accumulated", "node_results"})
+"""The values of a scenario's state that come from the templates and traits of its nodes."""
 PICKLED = "the file contains only a pickled function, which is never loaded"
 
 Found = dict[str, dict[str, None]]
@@ -33,7 +35,7 @@ def find_warnings(
     The warnings are returned as two lists. The second has at most one warning, which covers all traits. `unread`
     contains the ids of questions with `unread` content that are not in `questions`.
     """
-    scenarios = scenario_names(benchmark)
+    scenarios = list_scenarios(benchmark)
     parts = {"hasPart"} if scenarios else set()
     unknown: Found = {name: {} for name in _unknown_names(benchmark.unread) if name not in parts}
     for id in unread:
@@ -82,23 +84,48 @@ def find_warnings(
     return warnings, [f"{count} rubric trait{'s' * (count > 1)} cannot be scored: {reasons}"]
 
 
-def scenario_names(benchmark: BenchmarkContent) -> list[str]:
-    """Return the names of the scenarios in a checkpoint from the reference project. They are unknown content here."""
-    parts = benchmark.unread.get("hasPart")
-    return [
-        str(part.get("name"))
-        for part in (parts if isinstance(parts, list) else [parts])
-        if isinstance(part, Mapping) and part.get("@type") == _SCENARIO
-    ]
+def list_scenarios(benchmark: BenchmarkContent) -> list[Mapping[str, Any]]:
+    """Return the scenarios in a checkpoint from the reference project. They are unknown content here."""
+    return [part for part in _objects(benchmark.unread.get("hasPart")) if part.get("@type") == _SCENARIO]
 
 
-def describe_scenarios(names: Sequence[str]) -> str:
-    """Describe scenarios for a message, with their number, the first few names, and an explanation."""
-    count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
-    return (
-        f"{count}, which are not evaluated (in a scenario, the next turn of a conversation depends on an answer); "
-        "write them as questions with `turns`, whose conditions are decided by programs"
-    )
+def describe_scenarios(scenarios: Sequence[Mapping[str, Any]]) -> str:
+    """Describe scenarios for a message, with their number, the first few names, and what `turns` cannot express."""
+    names_by_reason: dict[str, list[str]] = {}
+    for scenario in scenarios:
+        names_by_reason.setdefault(_describe_scenario(scenario), []).append(str(scenario.get("name")))
+    reasons = [f"{_first_places(names)} ({reason})" for reason, names in names_by_reason.items()]
+    return f"{len(scenarios)} scenario{'s' * (len(scenarios) > 1)} that cannot be run: {join_problems(reasons)}"
+
+
+def _describe_scenario(scenario: Mapping[str, Any]) -> str:
+    """Return the reasons why a question with `turns` cannot express a scenario, or that it can."""
+    edges, nodes = _objects(scenario.get("edges")), scenario.get("nodes")
+    paths = sorted({str(check.get("field")) for edge in edges for check in _objects(edge.get("condition"))})
+    judged = [path for path in paths if path.partition(".")[0] in _JUDGED]
+    others = [path for path in paths if path not in judged]
+    reasons = []
+    if judged:
+        reasons.append(
+            f"the next turn depends on {_first_places(judged)}, but answers are judged only after the conversation"
+        )
+    if others:
+        reasons.append(f"the next turn depends on {_first_places(others)}, which no condition of `turns` reads")
+    if any(edge.get("conditionSource") for edge in edges):
+        reasons.append("the next turn depends on Python code")
+    if any(edge.get("handover") for edge in edges) or any(
+        node.get("agentIdentity")
+        or node.get("toolFilter")
+        or any(override.get("answering_model") for override in _objects(node.get("modelOverride")))
+        for node in _objects(list(nodes.values()) if isinstance(nodes, Mapping) else nodes)
+    ):
+        reasons.append("its turns have different models, tools or histories")
+    return "; ".join(reasons) or "no edge has a condition: write it as a question with `turns`"
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list. JSON-LD allows a single value instead of a list of one."""
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, Mapping)]
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
