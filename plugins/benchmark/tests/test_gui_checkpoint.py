@@ -148,8 +148,8 @@ def test_a_file_of_scenarios_only_is_named_as_such(tmp_path: Path) -> None:
         Benchmark.load(write(tmp_path / "s.jsonld", data))
     assert (
         "the file contains no questions, but 2 scenarios that cannot be run: haggling (the next turn depends on "
-        "verify_result, but answers are judged only after the conversation); spam (no edge has a condition: write it "
-        "as a question with `turns`)"
+        "verify_result, but answers are judged only after the conversation); spam (no edge has a condition, so "
+        "`turns` can express it); write scenarios as questions with `turns`"
     ) in str(raised.value)
 
 
@@ -169,7 +169,11 @@ def test_a_file_of_scenarios_only_is_named_as_such(tmp_path: Path) -> None:
             scenario("s", {}, modelOverride={"answering_model": {"model_name": "m"}}),
             "(its turns have different models, tools or histories)",
         ),
-        (scenario("s", {}, modelOverride={"parsing_model": {}}), "(no edge has a condition: write it as a question"),
+        (
+            scenario("s", {}, modelOverride={"parsing_model": {}}),
+            "(no edge has a condition, so `turns` can express it)",
+        ),
+        (scenario("s", {"condition": "verify_result"}), "depends on verify_result, but answers are judged only after"),
         ({"@type": "karenina:Scenario", "name": "s", "nodes": 1, "edges": [2]}, "(no edge has a condition"),
     ],
 )

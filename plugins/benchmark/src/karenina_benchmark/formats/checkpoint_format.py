@@ -29,7 +29,7 @@ from karenina_benchmark.formats.checkpoint_traits import (
     read_traits,
 )
 from karenina_benchmark.formats.gui_checkpoint import as_checkpoint, plain_ratings
-from karenina_benchmark.formats.load_warnings import describe_scenarios, list_scenarios
+from karenina_benchmark.formats.load_warnings import as_list, describe_scenarios, list_scenarios
 from karenina_benchmark.formats.strict_json import parse_object
 from karenina_benchmark.question_import import split_keywords
 from karenina_core.data.question import Question
@@ -72,7 +72,7 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
     properties = _benchmark_properties(benchmark)
-    properties.extend(_as_list(unread.pop("properties", None)))
+    properties.extend(as_list(unread.pop("properties", None)))
     creator = unread.pop("creator", None)
     if not isinstance(creator, dict) or creator.get("name", "") != benchmark.creator:
         creator = benchmark.creator
@@ -169,7 +169,7 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
     if ratings:
         content["rating"] = ratings
     properties = _question_properties(question)
-    properties.extend(_as_list(unread.pop("properties", None)))
+    properties.extend(as_list(unread.pop("properties", None)))
     if properties:
         content["additionalProperty"] = properties
     content.update(unread.pop("question", {}))
@@ -235,14 +235,14 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
         rest = _unknown_keys(data, _ROOT_KEYS)
         if isinstance(data.get("creator"), dict):
             rest["creator"] = data["creator"]
-        _read_global_rubric(benchmark, _as_list(data.get("rating")) + _take_global_rubric(rest), path)
+        _read_global_rubric(benchmark, as_list(data.get("rating")) + _take_global_rubric(rest), path)
         if properties.rest:
             rest["properties"] = properties.rest
         if data.get("@context") not in (None, CONTEXT):
             rest["@context"] = data["@context"]
         benchmark.unread = rest
         seen: dict[str, int] = {}
-        for number, item in enumerate(_as_list(data.get("dataFeedElement")), 1):
+        for number, item in enumerate(as_list(data.get("dataFeedElement")), 1):
             place = _locate(number, item.get("@id") if isinstance(item, dict) else None)
             try:
                 question = _read_item(item)
@@ -368,7 +368,7 @@ def _read_item(item: object) -> Question:
         raise ValueError("the `item` key must contain a Question object")  # noqa: TRY004
     properties = Properties(content.get("additionalProperty"))
     answer, code = _read_part(content, "acceptedAnswer"), _read_part(content, "hasPart")
-    traits, dynamic = read_traits(_as_list(content.get("rating")))
+    traits, dynamic = read_traits(as_list(content.get("rating")))
     values: dict[str, Any] = {
         "id": _read_text(item, "@id", ""),
         "question": _read_text(content, "text"),
@@ -442,17 +442,10 @@ def _unknown_keys(data: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key not in known}
 
 
-def _as_list(value: Any) -> list[Any]:
-    """Return a value as a list, because JSON-LD allows a single value instead of a list of one."""
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
 def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
     """Return an object's keywords, from a list or from a comma-separated string as in schema.org."""
     value = part.get("keywords")
-    return [*split_keywords([value])] if isinstance(value, str) else _as_list(value)
+    return [*split_keywords([value])] if isinstance(value, str) else as_list(value)
 
 
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -460,7 +453,7 @@ def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 
     Raises `ValueError` if there are several objects or another kind of value.
     """
-    parts = _as_list(content.get(key))
+    parts = as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
         raise ValueError(f"{key} must be a single object")
     return {name: value for part in parts for name, value in part.items() if name != "@type"}

@@ -62,7 +62,8 @@ def find_warnings(
     warnings: list[str] = []
     if scenarios:
         warnings.append(
-            f"the file contains {describe_scenarios(scenarios)}; scenarios are kept in the file but left out of runs"
+            f"the file contains {describe_scenarios(scenarios)}; scenarios are kept in the file but left out of runs; "
+            "write them as questions with `turns`"
         )
     unfinished = benchmark.unfinished_ids()
     if unfinished:
@@ -101,7 +102,8 @@ def describe_scenarios(scenarios: Sequence[Mapping[str, Any]]) -> str:
 def _describe_scenario(scenario: Mapping[str, Any]) -> str:
     """Return the reasons why a question with `turns` cannot express a scenario, or that it can."""
     edges, nodes = _objects(scenario.get("edges")), scenario.get("nodes")
-    paths = sorted({str(check.get("field")) for edge in edges for check in _objects(edge.get("condition"))})
+    checks = [check for edge in edges for check in as_list(edge.get("condition"))]
+    paths = sorted({str(check.get("field") if isinstance(check, Mapping) else check) for check in checks})
     judged = [path for path in paths if path.partition(".")[0] in _JUDGED]
     others = [path for path in paths if path not in judged]
     reasons = []
@@ -120,12 +122,17 @@ def _describe_scenario(scenario: Mapping[str, Any]) -> str:
         for node in _objects(list(nodes.values()) if isinstance(nodes, Mapping) else nodes)
     ):
         reasons.append("its turns have different models, tools or histories")
-    return "; ".join(reasons) or "no edge has a condition: write it as a question with `turns`"
+    return "; ".join(reasons) or "no edge has a condition, so `turns` can express it"
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a list. JSON-LD allows a single value instead of a list of one."""
-    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, Mapping)]
+    """Return the objects in a value that is a list or a single object."""
+    return [item for item in as_list(value) if isinstance(item, Mapping)]
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a value as a list, because JSON-LD allows a single value instead of a list of one."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
