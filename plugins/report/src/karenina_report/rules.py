@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import KareninaError
 from karenina_core.text import compose
-from karenina_engine.journal.user_state import read_own_command
+from karenina_engine.journal.user_state import read_own_command, read_own_rules
 from karenina_engine.journal.view import JournalView
 from karenina_report.benchmark_questions import find_absent, load_benchmark
-from karenina_report.runs import find_journal
+from karenina_report.runs import find_journal, is_rescored
 from karenina_template.question_template import template_of
+from karenina_template.rules import template_rules
 from karenina_template.templates import TemplateError
+from karenina_toolkit.files.state_folder import UserStateError
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.data.result import VerificationResult
     from karenina_report.runs import Source
-    from karenina_template.templates import Primitive
 
 FieldRules = Mapping[str, str]
 """The comparison rule of each field of a template, in words."""
@@ -32,34 +33,43 @@ Rules = Mapping[str, FieldRules]
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the field rules of `benchmark`. By default, use the benchmarks of the user's runs.
+    """Return the field rules of `benchmark` or, by default, those of the user's own runs that wrote the sources.
 
-    Paths come from the user's own state folder, never from a journal. A benchmark that cannot be read has no rules.
+    They come from the user's own state folder, never from a journal. If a run stored none, or its results were rescored
+    later, the rules of the run's benchmark are returned. Rules that cannot be read are left out.
     """
+    if benchmark is not None:
+        return read_rules(benchmark)[0]
     rules: dict[str, FieldRules] = {}
-    benchmarks = [benchmark] if benchmark is not None else _own_benchmarks(sources)
-    for loaded in benchmarks:
-        rules |= read_rules(loaded)[0]
-    return rules
-
-
-def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    """Yield each benchmark of the user's own runs that wrote the sources.
-
-    Benchmarks that cannot be read are skipped.
-    """
     seen = set()
-    for journal in filter(None, map(find_journal, sources)):
+    for source in sources:
+        journal = find_journal(source)
+        if journal is None:
+            continue
         with suppress(KareninaError, OSError):
             command = _own_command(journal)
             path = command.get("benchmark")
-            if path is not None and path not in seen:
+            stored = _stored_rules(journal) if path is not None and not is_rescored(source) else None
+            if stored is not None:
+                rules |= stored
+            elif path is not None and path not in seen:
                 seen.add(path)
                 with _quietly():
                     loaded = load_benchmark(
                         path, columns=command.get("columns"), skip_broken=bool(command.get("skip_broken"))
                     )
-                yield loaded
+                rules |= read_rules(loaded)[0]
+    return rules
+
+
+def _stored_rules(journal: Path) -> Rules | None:
+    """Return the rules that the last run of a journal stored, if there are any that can be read.
+
+    The journal must be that of an own run.
+    """
+    with suppress(UserStateError), JournalView(journal) as view:
+        return read_own_rules(str(view.id()), view.run_digest())
+    return None
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
@@ -117,7 +127,7 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
             left_out.append(question.id)
             continue
         if template is not None:
-            rules[template.template_id] = {name: rule_text(rule.primitive) for name, rule in template.key.rules.items()}
+            rules[template.template_id] = template_rules(template)
     return rules, left_out
 
 
@@ -140,22 +150,3 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
     if changed := (changed & shared) - untrusted:
         whose = "its template has" if len(changed) == 1 else "their templates have"
         yield f"the rules of {quantity(len(changed), 'question')} were left out because {whose} changed since the run"
-
-
-def rule_text(primitive: Primitive) -> str:
-    """Describe a primitive with its parameters, as in `NumericTolerance (tolerance 0.05)`, omitting defaults."""
-    parts = ", ".join(_parameters(primitive))
-    return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
-
-
-def _parameters(primitive: Primitive) -> Iterator[str]:
-    """Yield the name and value of each parameter that differs from its default."""
-    for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
-        yield f"{name} {', '.join(map(_parameter_text, value)) if isinstance(value, list) else _parameter_text(value)}"
-
-
-def _parameter_text(value: object) -> str:
-    """Return a parameter as text. A synonym map is described by its number of entries."""
-    if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
-        return quantity(len(value["mapping"]), "other spelling")
-    return str(value)

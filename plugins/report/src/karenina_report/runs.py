@@ -160,12 +160,12 @@ def _runs_of(source: Source, model: str | None, use: Callable[[VerificationResul
         run.journal_info = info
         run.missing_cost = missing_cost
         run.shares_journal = len(runs) > 1 or model is not None
-        run.rescored = _is_rescored(source)
+        run.rescored = is_rescored(source)
     return runs
 
 
-def _is_rescored(source: Source) -> bool:
-    """Return whether `source` is a result file written by `karenina rescore`."""
+def is_rescored(source: Source) -> bool:
+    """Return whether `karenina rescore` wrote the source. Journals and results in memory do not count."""
     return (
         isinstance(source, str | Path)
         and not is_journal(Path(source))
@@ -257,7 +257,7 @@ def _read_journal_info(source: Source) -> JournalInfo:
     with suppress(JournalError), JournalView(journal) as opened:
         command = opened.command() or {}
         settings = command.get("config")
-        content = None if _is_rescored(source) else command.get("content")  # rescored with a benchmark as it was later
+        content = None if is_rescored(source) else command.get("content")  # rescored with a benchmark as it was later
         return JournalInfo(
             sum_counts(line.spent for line in opened.spent()),
             content if isinstance(content, str) else None,

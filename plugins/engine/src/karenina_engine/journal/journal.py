@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -228,6 +228,12 @@ class Journal:
             self._compressor = TextCompressor(self._store_fact, self._dictionary_of_run())
         if command.get("benchmark") is not None:
             user_state.store_command(id, self.path, command)
+
+    def store_rules(self, rules: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+        """Store the field rules of the run's templates in the user's state folder, as its command is."""
+        row, run = self._row("SELECT value FROM meta WHERE name = 'id'"), self.run_digest()
+        if row is not None and run is not None:
+            user_state.store_rules(str(row[0]), run, rules)
 
     def _own_id(self) -> str:
         """Return the journal's random id.

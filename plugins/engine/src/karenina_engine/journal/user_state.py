@@ -1,8 +1,11 @@
 """The commands of the user's own runs, stored for `karenina resume`.
 
 Journals are not trusted, since they may come from anyone. A run's command is therefore stored separately in the user's
-state folder, in `runs/<journal id>.json`, together with the path of the journal. This way, copies and other journals
-with the same id have no command.
+state folder, in `runs/<journal id>.json`, together with the path of the journal. Copies and other journals with the
+same id have no command there.
+
+In the same way, `rules/<journal id>.jsonl` contains the field rules of the run in words. Commands that print results
+take them from there, which is faster than reading the benchmark again.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -37,6 +41,8 @@ _UNREACHABLE: Final = 30 * 86400.0
 
 The folder may be on a drive that will be mounted again.
 """
+
+_CURE: Final = "delete the file, and run the whole `karenina run` command again"
 
 logger = logging.getLogger("karenina")
 
@@ -117,6 +123,53 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     return dict(stored["command"])
 
 
+def store_rules(id: str, run: str, rules: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+    """Store the field rules of a run, in words.
+
+    `id` is the id of the journal, and `run` that of the run in result files. `rules` contains the id of each template
+    and its rules by field. Rules that take more than `MOST_BYTES` or cannot be written are not stored.
+    """
+
+    def write(file: BinaryIO) -> None:
+        """Write the version and the run, then a line for each template. Raises `UserStateError` if it is too much."""
+        file.write(json.dumps([_VERSION, run]).encode() + b"\n")
+        for entry in rules:
+            file.write(json.dumps(entry).encode() + b"\n")
+            if file.tell() > MOST_BYTES:
+                raise UserStateError(f"the rules take more than {MOST_BYTES:,} bytes")
+
+    try:
+        file = _rules_file(id)
+        make_own_folder(file.parent)
+        file.unlink(missing_ok=True)
+        replace_file(file, write, private=True, sync=False)
+    except (OSError, UserStateError):
+        logger.debug("the rules of this run were not stored", exc_info=True)
+
+
+def read_own_rules(id: str, run: object) -> dict[str, Mapping[str, str]] | None:
+    """Return the field rules stored by a run, by template id, or None if there are none.
+
+    Call this only for a journal that has an own command (see `read_own_command`). Raises `UserStateError` if the file
+    cannot be used.
+    """
+    file = _rules_file(id)
+    try:
+        with _open(file) as lines:
+            if json.loads(next(lines, b"null")) != [_VERSION, run]:
+                return None
+            return dict(map(json.loads, lines))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UserStateError(f"the state file {file} is invalid ({error}); delete it") from error
+
+
+def _rules_file(id: str) -> Path:
+    """Return the file for the rules of a journal's last run. Raises `UserStateError` if there is no state folder."""
+    return state_folder() / "rules" / f"{id}.jsonl"
+
+
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
     """Return whether `journal` is a copy of a journal that this user ran and that still exists.
 
@@ -136,34 +189,45 @@ def _read(file: Path) -> dict[str, Any] | None:
 
     Raises `UserStateError` if the file is malformed or unreadable, or if another user could have written it.
     """
-    cure = "delete the file, and run the whole `karenina run` command again"
     try:
-        check_own_folder(file.parent)
-        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with _open(file) as opened:
+            data = json.loads(opened.read(MOST_BYTES + 1))
     except FileNotFoundError:
         return None
-    except OSError as error:
-        why = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
-        raise UserStateError(f"the state file {file} was not used: {why}; {cure}") from error
-    with os.fdopen(handle, "rb") as opened:
-        flaw = find_file_flaw(os.fstat(handle))
-        if flaw is not None:
-            raise UserStateError(f"the state file {file} was not used: {flaw}; {cure}")
-        try:
-            data = json.loads(opened.read(MOST_BYTES + 1))
-        except (OSError, ValueError, RecursionError) as error:
-            raise UserStateError(f"the state file {file} is invalid ({error}); {cure}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserStateError(f"the state file {file} is invalid ({error}); {_CURE}") from error
     try:
         _StateFile.model_validate(data)
     except ValidationError as error:
         raise UserStateError(
-            f"the state file {file} does not contain the command of a run (errors: {error.error_count()}); {cure}"
+            f"the state file {file} does not contain the command of a run (errors: {error.error_count()}); {_CURE}"
         ) from None
     return dict(data)
 
 
+@contextmanager
+def _open(file: Path) -> Iterator[BinaryIO]:
+    """Open a state file for reading. Raises `FileNotFoundError` if it does not exist.
+
+    Raises `UserStateError` if it is unreadable, or if another user could have written it.
+    """
+    try:
+        check_own_folder(file.parent)
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        raise UserStateError(f"the state file {file} was not used: {why}; {_CURE}") from error
+    with os.fdopen(handle, "rb") as opened:
+        flaw = find_file_flaw(os.fstat(handle))
+        if flaw is not None:
+            raise UserStateError(f"the state file {file} was not used: {flaw}; {_CURE}")
+        yield opened
+
+
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands of journals that no longer exist, and older commands for the same path.
+    """Remove the commands and rules of journals that no longer exist, and older ones for the same path.
 
     Files that cannot be read or removed are skipped.
     """
@@ -174,6 +238,7 @@ def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
             stored = _read(file)
             if stored is not None and (stored["journal"] == journal or _is_stale(Path(stored["journal"]), file)):
                 file.unlink(missing_ok=True)
+                _rules_file(file.stem).unlink(missing_ok=True)
         except (OSError, ValueError, UserStateError):
             logger.debug("the state file %s was left unchanged", file, exc_info=True)
 

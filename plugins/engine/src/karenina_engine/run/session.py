@@ -24,6 +24,7 @@ from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
 from karenina_engine.settings import EngineSettings
+from karenina_template.rules import describe_rules
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
@@ -240,6 +241,8 @@ class RunSession:
         keeps_replies = self.parts.store is not None and not self.parts.offline
         if journal is not None:
             journal.begin(len(self), self.command, self.ledger)
+            if self.resumable:
+                journal.store_rules(describe_rules(self.matrix.questions))
             journal.store_endpoint_digests(self.runner.model_identities())
         if self.budget is not None:
             self.budget.count_earlier(models)
