@@ -156,19 +156,18 @@ def estimate_difference(
     if not both:
         return None
     fractions = [question.difference for question in both]
+    differences, total = [*map(float, fractions)], _add_up(fractions)
     units = [unit_of(question.id) for question in both]
     replicates = fmean((question.a.count + question.b.count) / 2 for question in both)
-    shown = mean_difference([float(fraction) for fraction in fractions], units, replicates=replicates)
-    plain = mean_difference([float(fraction) for fraction in fractions], units, pseudo=False)
+    shown = mean_difference(differences, units, replicates=replicates)
+    plain = mean_difference(differences, units, pseudo=False)
     sums: dict[Hashable, Fraction] = {}
     for fraction, unit in zip(fractions, units, strict=True):
-        sums[unit] = sums.get(unit, Fraction(0)) + fraction
+        sums[unit] = sums[unit] + fraction if unit in sums else fraction
     test = sign_flip(list(sums.values()))
-    flipped = Flipped(
-        questions=sum(fraction != 0 for fraction in fractions),
-        higher_in_a=sum(fraction > 0 for fraction in fractions),
-        higher_in_b=sum(fraction < 0 for fraction in fractions),
-    )
+    higher_in_a = sum(fraction.numerator > 0 for fraction in fractions)
+    higher_in_b = sum(fraction.numerator < 0 for fraction in fractions)
+    flipped = Flipped(questions=higher_in_a + higher_in_b, higher_in_a=higher_in_a, higher_in_b=higher_in_b)
     return Difference(
         metric=metric.name,
         note=metric.note,
@@ -177,7 +176,7 @@ def estimate_difference(
         replicates=replicates,
         a=_mean(question.a.mean for question in both),
         b=_mean(question.b.mean for question in both),
-        difference=float(sum(fractions, Fraction(0)) / len(both)),
+        difference=float(total / len(both)),
         low=None if shown.low is None else max(-1.0, shown.low),
         high=None if shown.high is None else min(1.0, shown.high),
         plain=_plain(plain.low, plain.high, plain.p),
@@ -185,15 +184,23 @@ def estimate_difference(
         mid_p=test.mid_p,
         p_exact=test.exact,
         flipped=flipped,
-        bounds=_bounds(questions, sum(fractions, Fraction(0))),
-        power=_power(shown.error, both, flipped.questions / len(both), same_answers=same_answers),
+        bounds=_bounds(questions, total),
+        power=_power(shown.error, both, differences, flipped.questions / len(both), same_answers=same_answers),
     )
 
 
 def _mean(values: Iterable[Fraction | None]) -> float:
     """Return the mean of the values, skipping None. At least one value must be present."""
     present = [value for value in values if value is not None]
-    return float(sum(present, Fraction(0)) / len(present))
+    return float(_add_up(present) / len(present))
+
+
+def _add_up(values: Iterable[Fraction]) -> Fraction:
+    """Return the exact sum of the values. Numerators are added first, because sums of fractions are slow."""
+    numerators: dict[int, int] = {}
+    for value in values:
+        numerators[value.denominator] = numerators.get(value.denominator, 0) + value.numerator
+    return sum((Fraction(numerator, denominator) for denominator, numerator in numerators.items()), Fraction(0))
 
 
 def _plain(low: float | None, high: float | None, p: float | None) -> PlainInterval | None:
@@ -216,15 +223,23 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
     return Bounds(unjudged_a=unjudged[0], unjudged_b=unjudged[1], low=float(low), high=float(high), sign_holds=holds)
 
 
-def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
+def _power(
+    error: float | None,
+    both: Sequence[PairedQuestion],
+    differences: Sequence[float],
+    flipping: float,
+    *,
+    same_answers: bool,
+) -> Power | None:
     """Return the power of a comparison, or None without a standard error.
 
-    `flipping` is the share of questions that flipped. Set `same_answers` if replicates are paired.
+    `differences` contains the difference of each question, and `flipping` is the share of questions that flipped. For
+    `same_answers`, see `estimate_difference`.
     """
     if error is None:
         return None
     least = detectable(error)
-    within = _within(both, same_answers=same_answers)
+    within = _within(both, differences, same_answers=same_answers)
     return Power(
         detectable=least,
         six_flips=least > flipping,
@@ -234,14 +249,14 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
     )
 
 
-def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
+def _within(both: Sequence[PairedQuestion], differences: Sequence[float], *, same_answers: bool) -> float | None:
     """Return the share of the variance of the differences that comes from replicates.
 
     Set `same_answers` if replicates are paired. Returns None if there are no replicates or the share cannot be
     estimated.
     """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
-    return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
+    return within_question_share(noises, differences) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
@@ -250,6 +265,8 @@ def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
     With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum of
     both runs' variances. Returns None with one replicate.
     """
+    if min(len(question.a.values), len(question.b.values)) < 2:
+        return None
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:
         both = [sides[0][place] - sides[1][place] for place in sides[0].keys() & sides[1].keys()]

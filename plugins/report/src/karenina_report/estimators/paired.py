@@ -197,7 +197,7 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """
     scale = lcm(*{score.denominator for score in scores}) if scores else 1
     if scale <= MOST_PARTS:
-        whole = [int(score * scale) for score in scores if score]
+        whole = [score.numerator * (scale // score.denominator) for score in scores if score]
         if sum(map(abs, whole)) * len(whole) <= _MOST_STEPS:
             return _exact_test(whole)
     return _sampled_test([float(score) for score in scores if score])
