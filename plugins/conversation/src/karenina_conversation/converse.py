@@ -35,7 +35,7 @@ from karenina_toolkit.answers.model_turn import (
     record_turns,
     take_turn,
 )
-from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
+from karenina_toolkit.conversations import CONVERSATION, STAGE, Conversation, ConversationTurn, EndReason
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
 logger = logging.getLogger("karenina")
@@ -49,7 +49,7 @@ class Converse(Stage):
     cannot go on, it ends with STAGE_ERROR, which is no fault of the model under test.
     """
 
-    name = "Converse"
+    name = STAGE
     scope = "answer"
     optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
     produces = ANSWER_KEYS | {CONVERSATION}

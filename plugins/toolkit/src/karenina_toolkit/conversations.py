@@ -16,6 +16,9 @@ from karenina_toolkit.fences import fence
 OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""
 
+STAGE: Final = "Converse"
+"""The stage that holds conversations. In journals, each of its replies is one turn."""
+
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
 """The number in a heading of a trace. Lines of content begin with a mark."""
 
