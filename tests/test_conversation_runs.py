@@ -362,6 +362,32 @@ def test_a_recording_with_other_turns_is_listed(said: Sequence[str], why: str, j
     assert result["outcome"] == ("correct" if len(judged) == 3 else "undecided")
 
 
+@pytest.mark.parametrize(
+    ("said", "why", "ended"),
+    [
+        ((QUESTION, FIRM[0]), "turn 2 is missing because the recording has no such turn", "recording ends"),
+        (
+            (QUESTION, FIRM[0], "Why?", FIRM[1], WHEN, FIRM[2]),
+            "turn 'year' is missing because the recording differs in turn 2",
+            "recording differs",
+        ),
+        (
+            (QUESTION, FIRM[0], SURE, FIRM[1], "When?", FIRM[2]),
+            "turn 'year' is missing because the recording differs in turn 4",
+            "recording differs",
+        ),
+    ],
+)
+def test_a_recording_with_other_turns_is_no_end(said: Sequence[str], why: str, ended: str) -> None:
+    talk = Talk(TALK + "      ended: {from: conversation.ended, ground_truth: script}\n")
+    judge_recording(talk, *said, more=("--partial",))
+
+    assert why in Path("talk.jsonl").read_text("utf-8")
+    assert re.search(f"Ended +1 {ended}", talk.karenina("stats", "talk.jsonl").out)
+    result = json.loads(Path("talk.jsonl").read_text("utf-8").splitlines()[-1])
+    assert result["template"]["field_results"]["ended"] is None
+
+
 def test_a_dry_run_counts_each_turn_of_a_script() -> None:
     talk = Talk(TALK.replace('- when: {said: {type: TraceRegex, pattern: "BCR-?ABL"}}\n        say:', "- say:"))
     done = talk.karenina("run", "talk.yaml", *MODELS, "--dry-run", "--json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import threading
@@ -317,6 +318,37 @@ def test_a_recorded_conversation_needs_no_user(shop: Shop, tmp_path: Path) -> No
     (result,) = done.json["results"]
     assert result["outcome"] == "correct"
     assert [turn["turn"] for turn in result["extensions"]["karenina-conversation"]["conversation"]["turns"]] == [1, 2]
+
+
+def test_the_end_of_a_recorded_user_is_not_known(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    ended = "answer: {ended: {from: conversation.ended, ground_truth: goal}, "
+    file.write_text(file.read_text("utf-8").replace("answer: {", ended), "utf-8")
+    live = run_karenina("run", file, *MODELS, "-o", "live.jsonl", "--json", plugins=shop.plugins)
+    run_karenina("export", "live.jsonl", "--format", "recording", "-o", "answers.jsonl", plugins=shop.plugins)
+    options = ("--recordings", "answers.jsonl", "-j", "scripted:j", "-o", "again.jsonl", "--json")
+    again = run_karenina("run", file, *options, plugins=shop.plugins)
+
+    assert live.json["results"][0]["template"]["field_results"] == {"ended": True, "days": True}
+    (result,) = again.json["results"]
+    assert result["outcome"] == "undecided"
+    assert result["template"]["field_results"] == {"ended": None, "days": True}
+    assert "a recording does not state why its user stopped" in json.dumps(result)
+    stats = run_karenina("stats", "again.jsonl", plugins=shop.plugins).out
+    assert re.search("Ended +1 not recorded", stats)
+
+
+def test_a_blank_message_of_a_recorded_user_is_a_turn(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    said = ["The number?", " ", "Hello?", "W12.", "It takes 4711 days."]
+    trace = [{"role": "user" if at % 2 else "assistant", "content": text} for at, text in enumerate(said)]
+    Path("answers.jsonl").write_text(json.dumps({"question_id": "one", "trace": trace}) + "\n", "utf-8")
+    options = ("--recordings", "answers.jsonl", "-j", "scripted:j", "--json")
+    done = run_karenina("run", file, *options, plugins=shop.plugins)
+
+    (result,) = done.json["results"]
+    assert result["outcome"] == "correct"
+    assert len(result["extensions"]["karenina-conversation"]["conversation"]["turns"]) == 3
 
 
 def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def test_a_conversation_comes_back_from_a_result() -> None:
     assert read_conversation("Which gene?", [], {}) is None
 
 
+def test_a_turn_after_a_failure_is_missing_because_of_it() -> None:
+    broken = Conversation((FIRST, ConversationTurn(2)), None)
+    trace = [message.to_dict() for message in FIRST.trace]
+    read = read_conversation("Which gene?", trace, {"karenina-conversation": {"conversation": broken.to_json()}})
+
+    assert read == broken
+    assert broken.why_not(TurnChoice(2)) == "turn 2 is missing because the conversation broke off before it"
+
+
 def test_several_messages_of_the_user_are_one_turn() -> None:
     trace = [Message.assistant("BCL2."), Message.user("Sure?"), Message.user("Really?"), Message.assistant("Yes.")]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, cast
+from typing import ClassVar, Final, cast
 from uuid import uuid4
 
 from karenina_conversation.fields import Entry, QuestionFields, TurnFields
@@ -35,10 +35,16 @@ from karenina_toolkit.answers.model_turn import (
     record_turns,
     take_turn,
 )
-from karenina_toolkit.conversations import CONVERSATION, Conversation, ConversationTurn, EndReason
+from karenina_toolkit.conversations import CONVERSATION, STAGE, Conversation, ConversationTurn, EndReason, RecordedEnd
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
 logger = logging.getLogger("karenina")
+
+_UNKNOWN_ENDS: Final[Mapping[EndReason | RecordedEnd | None, str]] = {
+    "not_recorded": "a recording does not state why its user stopped",
+    "recording_ends": "the recording has fewer turns than `turns`",
+    "recording_differs": "the recording differs from `turns`",
+}
 
 
 class Converse(Stage):
@@ -49,7 +55,7 @@ class Converse(Stage):
     cannot go on, it ends with STAGE_ERROR, which is no fault of the model under test.
     """
 
-    name = "Converse"
+    name = STAGE
     scope = "answer"
     optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
     produces = ANSWER_KEYS | {CONVERSATION}
@@ -135,13 +141,15 @@ class Converse(Stage):
         messages = first_messages(context)
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]
-        ended: EndReason | None = None
+        ended: EndReason | RecordedEnd | None = None
         turn = await take_turn(context, messages, session)
         recorded: list[tuple[str | None, ModelTurn]] = []
+        unknown: RecordedEnd | None = None
         if context.answer_is_recorded():
             (_, turn), *recorded = split_recorded(turn)
-            if isinstance(user, SimulatedUser):  # what its user said is recorded, too
-                user = Script([Entry(say=said) for said, _ in recorded if said])
+            if isinstance(user, SimulatedUser):  # what its user said is recorded, too, but not why it stopped
+                user = Script([Entry.model_construct(say=said) for said, _ in recorded if said is not None])
+                unknown = "not_recorded"
         while True:
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
@@ -155,24 +163,27 @@ class Converse(Stage):
                     context.set_result_field("user_fault", error.fault)
                 break
             if isinstance(following, End):
-                ended = following.why
+                ended = unknown or following.why
                 break
             if context.answer_is_recorded():
                 if not recorded or not is_same_text(recorded[0][0], following.said):
+                    ended = "recording_differs" if recorded else "recording_ends"
                     break
                 _, turn = recorded.pop(0)
             else:
                 messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
                 turn = await take_turn(context, messages, session)
             taken.append(ConversationTurn(following.number, following.id, following.said))
-        why = ended or "script"
-        every = sorted([*taken, *user.not_taken(taken, why)], key=lambda turn: turn.number)
-        conversation = Conversation(tuple(every), why)
+        every = sorted([*taken, *user.not_taken(taken)], key=lambda turn: turn.number)
+        conversation = Conversation(tuple(every), ended)
         context.set_artifact(CONVERSATION, conversation)
-        context.set_result_field("conversation", {**conversation.to_json(), "ended": ended})
+        context.set_result_field("conversation", conversation.to_json())
         record_turns(context, turns, [turn.said or "" for turn in taken[1:]])
         context.offer_value("conversation.turns", len(taken))
-        context.offer_value("conversation.ended", ended, why="the conversation broke off")
+        if ended in _UNKNOWN_ENDS:
+            context.offer_value("conversation.ended", None, why=_UNKNOWN_ENDS[ended])
+        else:
+            context.offer_value("conversation.ended", ended, why="the conversation broke off")
         if not isinstance(user, SimulatedUser):
             context.offer_value("conversation.reached", None, why="neither a script nor a recording has a goal")
             return

@@ -117,7 +117,7 @@ class SimulatedUser:
         self._messages.append(Message.assistant(json.dumps(given, ensure_ascii=False)))
         return NextTurn(reply.say, last.number + 1)
 
-    def not_taken(self, taken: Sequence[ConversationTurn], why: object) -> Sequence[ConversationTurn]:
+    def not_taken(self, taken: Sequence[ConversationTurn]) -> Sequence[ConversationTurn]:
         """Return nothing, because a user has no script."""
         return ()
 

@@ -37,7 +37,7 @@ class UserSide(Protocol):
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
         """Return the next message, or why there is none, given the turns that took place so far (at least one)."""
 
-    def not_taken(self, taken: Sequence[ConversationTurn], why: EndReason) -> Sequence[ConversationTurn]:
+    def not_taken(self, taken: Sequence[ConversationTurn]) -> Sequence[ConversationTurn]:
         """Return the turns that did not take place in the end, each with whether it was left out."""
 
 
@@ -83,7 +83,7 @@ class Script:
             self._left_out.add(self._number)
         return End("script")
 
-    def not_taken(self, taken: Sequence[ConversationTurn], why: EndReason) -> Sequence[ConversationTurn]:
+    def not_taken(self, taken: Sequence[ConversationTurn]) -> Sequence[ConversationTurn]:
         """Return the turns that a `when` or `end` left out, and those that are missing, as after a failure."""
         numbers = {turn.number for turn in taken}
         says = [entry for entry in self.entries if entry.say is not None]

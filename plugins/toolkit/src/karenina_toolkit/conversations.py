@@ -16,6 +16,9 @@ from karenina_toolkit.fences import fence
 OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""
 
+STAGE: Final = "Converse"
+"""The stage that holds conversations. In journals, each of its replies is one turn."""
+
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
 """The number in a heading of a trace. Lines of content begin with a mark."""
 
@@ -24,6 +27,12 @@ EndReason = Literal["script", "goal", "gave_up", "end", "limit"]
 
 Either the script was over, the user reached the goal or gave up, an `end` condition was met, or the conversation became
 too long (`max_turns`).
+"""
+
+RecordedEnd = Literal["not_recorded", "recording_ends", "recording_differs"]
+"""Why the end of a recorded conversation is unknown.
+
+Either it does not state why its simulated user stopped, or it has fewer or other turns than the script.
 """
 
 
@@ -101,10 +110,13 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The turns of a conversation, including those that did not take place. `ended` is the reason for its end."""
+    """The turns of a conversation, including those that did not take place.
+
+    `ended` is the reason for its end, or why that is unknown. It is None if the conversation broke off.
+    """
 
     turns: tuple[ConversationTurn, ...]
-    ended: EndReason = "script"
+    ended: EndReason | RecordedEnd | None = "script"
 
     @property
     def taken(self) -> tuple[ConversationTurn, ...]:
@@ -129,6 +141,14 @@ class Conversation:
         turn = self.find(choice.turn)
         if turn is not None and turn.left_out:
             return f"{choice} was left out because of its condition, or of an `end`"
+        if self.ended is None:
+            return f"{choice} is missing because the conversation broke off before it"
+        if self.ended in ("not_recorded", "recording_ends"):
+            return f"{choice} is missing because the recording has no such turn"
+        if self.ended == "recording_differs":
+            number = self.taken[-1].number
+            after = [turn.number for turn in self.turns if turn.number > number and not turn.left_out]
+            return f"{choice} is missing because the recording differs in turn {after[0] if after else number + 1}"
         return f"{choice} is missing because the conversation ended before it ({self.ended})"
 
     def is_left_out(self, choice: TurnChoice) -> bool:
@@ -214,7 +234,7 @@ def read_conversation(
             final = traces.final_ai_message(messages)
             turn = replace(turn, said=question if said is None else said, trace=messages, final=final)
         turns.append(turn)
-    return Conversation(tuple(turns), described["ended"] or "script")
+    return Conversation(tuple(turns), described["ended"])
 
 
 def show_turns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -20,11 +21,14 @@ from karenina_engine.journal.schema import LAST_RUN, is_intact
 from karenina_engine.results.result_file import default_journal, digest_run, read_header, recorded_answer
 from karenina_engine.results.table_columns import CALLS, Row, make_row
 from karenina_engine.results.tables import Table
+from karenina_toolkit.conversations import STAGE as CONVERSE
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_engine.cost.ledger import LedgerLine
     from karenina_engine.journal.rows import StoredRun
+
+logger: Final = logging.getLogger("karenina")
 
 _ONE_ROW: Final = {
     "replies": "SELECT * FROM replies WHERE rowid = ?",
@@ -223,24 +227,29 @@ class JournalView:
 
         Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
         answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of
-        `Message.to_dict`. Failed calls are omitted. Set `model` to the id of an answering model to get only that
-        model's answers.
+        `Message.to_dict`. Failed calls are omitted, and so are conversations that broke off or have no result, because
+        a journal contains only the model's side of them; a warning states how many have no result. Set `model` to the
+        id of an answering model to get only that model's answers.
         """
         seen: set[tuple[str, str, int]] = set()
-        for line in self.results():
+        finished: set[tuple[str, str, int]] = set()
+        for line in self.results(model):
             with self._damage("results"):
-                recorded = recorded_answer(json.loads(line))
-            if recorded is None or model not in (None, recorded["model"]):
+                result = json.loads(line)
+                meta = result["metadata"]
+                finished.add((meta["question_id"], meta["answering_id"], meta.get("replicate") or 1))
+                recorded = recorded_answer(result)
+            if recorded is None:
                 continue
             answer = (recorded["question_id"], recorded["model"], recorded["replicate"])
             if answer not in seen:
                 seen.add(answer)
                 yield recorded
         answers = (
-            "SELECT rowid FROM replies WHERE task = 'answer_generation' AND port IN ('llm', 'agent') AND NOT failed "
-            "ORDER BY rowid"
+            "SELECT max(rowid) FROM replies WHERE task = 'answer_generation' AND port IN ('llm', 'agent') "
+            "AND NOT failed AND stage <> ? GROUP BY question_id, model, replicate ORDER BY 1"
         )
-        for row in self._rows("replies", answers):
+        for row in self._rows("replies", answers, CONVERSE):
             answer = (row[7], row[2], row[8])
             if answer in seen or model not in (None, row[2]):
                 continue
@@ -248,6 +257,16 @@ class JournalView:
                 reply = json.loads(row[19])
                 content = {"text": reply["text"]} if row[1] == "llm" else {"trace": reply["trace"]}
             yield {**_named(answer), **content}
+        talks = self._all("SELECT DISTINCT question_id, model, replicate FROM replies WHERE stage = ?", CONVERSE)
+        missing = sum(answer not in finished and model in (None, answer[1]) for answer in talks)
+        if missing:
+            logger.warning(
+                "%s without a result %s left out; finish the run with `karenina resume %s` to export %s",
+                "1 conversation" if missing == 1 else f"{missing} conversations",
+                "is" if missing == 1 else "are",
+                self.path,
+                "it" if missing == 1 else "them",
+            )
 
     def calls(self) -> Table:
         """Return a table of all stored calls, in the order in which they were stored. `CALLS` lists its columns."""

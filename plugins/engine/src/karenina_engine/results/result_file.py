@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
+from karenina_toolkit.conversations import STAGE as CONVERSE
 from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
@@ -92,15 +93,15 @@ def read_header(path: Path) -> Mapping[str, Any]:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer in a result's JSON object, or None if the model gave no answer.
+    """Return the answer in a result's JSON object, or None if there is none, or a conversation that broke off.
 
     The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
     an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused, it also
     has a `finish_reason`.
     """
-    if result["outcome"] == Outcome.MODEL_ERROR.value:
-        return None
     meta, template = result["metadata"], result.get("template", {})
+    if result["outcome"] == Outcome.MODEL_ERROR.value or (meta.get("error") or "").startswith(f"{CONVERSE}:"):
+        return None
     trace = template.get("trace_messages")
     end = "content_filter" if template.get("response_refused") else ""
     end = end or ("length" if template.get("response_truncated") else "")
