@@ -177,6 +177,18 @@ def script_entries(turns: object) -> object:
     return entries if isinstance(entries, list) else [turns]
 
 
+def texts_in(value: object) -> Iterator[str]:
+    """Yield the texts and numbers in a JSON value, such as what a simulated user knows."""
+    if isinstance(value, Mapping):
+        for entry in value.values():
+            yield from texts_in(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from texts_in(entry)
+    elif value is not None:
+        yield str(value)
+
+
 def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
     """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it.
 
