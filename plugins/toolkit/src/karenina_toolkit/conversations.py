@@ -89,9 +89,9 @@ class TurnChoice:
 class TurnView:
     """The part of a conversation that a judge or program reads.
 
-    `question` is the user's message, with the turns before it as context. It is fenced unless it is the question itself.
-    `response` is the assistant's text. `trace` contains an agent's messages, and is empty for a plain answer. `final` is
-    the text of the answer.
+    `question` is the user's message, with the turns before it as context. Unless it is the question itself, it is
+    fenced. `response` is the assistant's text. `trace` contains an agent's messages, and is empty for a plain answer.
+    `final` is the text of the answer.
     """
 
     question: str
