@@ -52,7 +52,9 @@ class Condition(StrictSettings):
     said: Said | None = Field(
         default=None, description="A primitive on the model's last answer, such as RegexMatch with a pattern."
     )
-    tool: str | None = Field(default=None, description="The name of a tool that the model called.")
+    tool: str | None = Field(
+        default=None, description="The name of a tool that the model called, with or without mcp__SERVER__."
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Self:
