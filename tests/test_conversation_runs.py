@@ -389,6 +389,7 @@ def test_a_dry_run_counts_each_turn_of_a_script() -> None:
         (("turn: 2,", "turn: {only: all},"), "`only` shows one turn; for the whole conversation, write turn: all"),
         (("turn: 2,", "turn: {only: 9},"), "field 'holds': turn 9 does not exist"),
         (("say: Are", "sya: Are"), "turns"),
+        (("say: Are you sure?", 'say: "\\u200b" #'), "it must not be blank"),
         (("id: year", "id: why"), "two turns have the id 'why'"),
         (("id: year", "id: last"), "cannot be a number, empty, last or all"),
         (('type: TraceRegex, pattern: "BCR-?ABL"', "type: NumericExact"), "needs no ground truth"),
