@@ -11,9 +11,11 @@ import pytest
 from command_runs import CommandResult, run_karenina
 from servers import recording_server
 
-from karenina import Benchmark
+from karenina import Benchmark, VerificationResultSet
 from karenina.templates import BaseAnswer, BooleanMatch, ExactMatch, VerifiedField
-from karenina_core.models.ports import AgentReply, Message, ToolCall
+from karenina_benchmark.rescore_request import rescore_results
+from karenina_core.data.trust import NO_TRUST
+from karenina_core.models.ports import AgentReply, LLMReply, Message, ToolCall, Usage
 from karenina_core.plugins import Plugins
 from karenina_template.question_template import field_options_of
 from karenina_testing import Request, ScriptedModels
@@ -413,6 +415,7 @@ def test_a_dry_run_counts_each_turn_of_a_script() -> None:
         (("turn: 2,", "turn: {only: all},"), "`only` shows one turn; for the whole conversation, write turn: all"),
         (("turn: 2,", "turn: {only: 9},"), "field 'holds': turn 9 does not exist"),
         (("say: Are", "sya: Are"), "turns"),
+        (("say: Are you sure?", 'say: "\\u200b" #'), "it must not be blank"),
         (("id: year", "id: why"), "two turns have the id 'why'"),
         (("id: year", "id: last"), "cannot be a number, empty, last or all"),
         (('type: TraceRegex, pattern: "BCR-?ABL"', "type: NumericExact"), "needs no ground truth"),
@@ -503,6 +506,29 @@ def test_known_values_of_a_conversation_are_compared() -> None:
     result = Talk(re.sub("(?s)answer:.*", fields, TALK)).run()
 
     assert result["template"]["field_results"] == {"turns": True, "ended": True, "reached": None}
+
+
+@pytest.mark.parametrize(("counts", "holds"), [((5, 4, 3), True), ((5, 0, 3), None), ((0, 0, 3), None)])
+def test_tokens_that_only_some_turns_count_are_undecided(counts: Sequence[int], holds: bool | None) -> None:
+    tokens = "      tokens: {from: answer.output_tokens, ground_truth: 20, verify_with: {type: NumericMaximum}}\n"
+    talk = Talk(TALK + tokens)
+
+    def say(messages: Sequence[Message], _info: object) -> LLMReply:
+        at = sum(message.role == "assistant" for message in messages)
+        return LLMReply(talk.said[at], Usage(output_tokens=counts[at], calls=1))
+
+    talk.models.say = say
+    result = talk.run()
+
+    assert result["template"]["field_results"]["tokens"] is holds
+    why = result["template"]["known_values"]["answer.output_tokens"]["why"]
+    assert why == (None if holds else f"the server of 'm' counted no output tokens in {counts.count(0)} of 3 turns")
+    talk.write(TALK)
+    talk.run("--no-journal")
+    talk.write(TALK + tokens)
+    rescore_results(Path("talk.jsonl"), Benchmark.load("talk.yaml"), NO_TRUST, Path("again.jsonl"))
+    (again,) = VerificationResultSet.load(Path("again.jsonl"))
+    assert (again.template.field_results or {})["tokens"] is holds
 
 
 AGENT = {"id": "m", "interface": "scripted", "model_name": "m", "mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}

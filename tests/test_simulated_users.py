@@ -358,3 +358,19 @@ def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path
 
     assert "2 of 4 simulated users at fault (50.0%), not judged: 1 empty, 1 truth" in done.out
     assert "1 of 2 judged" in done.out
+
+
+@pytest.mark.parametrize("known", [r"F/C=C\F", "first line\nsecond line", 'it\'s "W12", I think', "C:\\new folder"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_user_may_say_what_it_knows(shop: Shop, tmp_path: Path, known: str, nested: bool) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    text = file.read_text("utf-8").replace("order: W12", f"order: {json.dumps([known] if nested else known)}")
+    file.write_text(text.replace("The number of days, ground_truth: 4711", f"-, ground_truth: {json.dumps(known)}"))
+    shop.models.fill = lambda messages, schema, info: (
+        ({"say": known, "done": False, "reached": False} if len(messages) == 2 else OVER)
+        if "say" in schema["properties"]
+        else {"days": known}
+    )
+    (result,) = shop.run(file).json["results"]
+
+    assert result["outcome"] == "correct", result["metadata"]["error"]

@@ -108,6 +108,19 @@ def test_a_called_tool_decides_a_turn() -> None:
     assert found.artifact(Keys.ANSWERING_MCP_SERVERS) == ["genes"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "taken"),
+    [("find_order", True), ("mcp__shop__find_order", True), ("mcp__bank__find_order", False), ("order", False)],
+)
+def test_a_tool_is_named_with_or_without_its_server(tool: str, taken: bool) -> None:
+    call = ToolCall("c1", "mcp__shop__find_order", {})
+    traces = [[Message.assistant("", [call]), Message.tool("W12", call), Message.assistant("It is W12.")]]
+    models = ScriptedModels(act=lambda *_: traces.pop() if traces else [Message.assistant("Yes.")])
+    found = converse(models, [{"when": {"tool": tool}, "say": "Found?"}], MCP)
+
+    assert states(found)[-1] == (2, "taken" if taken else "left_out")
+
+
 def test_a_way_out_leaves_out_the_turns_after_it() -> None:
     found = converse(replies("goodbye"), [{"end": {"said": {"type": "ContainsAny", "substrings": ["goodbye"]}}}, YEAR])
 

@@ -20,6 +20,7 @@ from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_testing import ScriptedModels, StageRun, run_stage
 from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.structured import InvalidReply
+from karenina_toolkit.traces.reasoning import has_content
 
 USER = {"brief": "A polite customer.", "knows": {"order": "W12"}, "goal": "The refund is confirmed.", "max_turns": 4}
 OVER = {"say": None, "done": True, "reached": True}
@@ -151,6 +152,7 @@ ECHO = "What is the number?"
         ([AWAY], "error", "the simulated user 'user' failed: no server"),
         ([says(""), says("  ")], "empty", "it says nothing although it is not done"),
         ([says(None), says(None)], "empty", "it says nothing although it is not done"),
+        ([says("\u200b"), says("<think> </think>\u00a0")], "empty", "it says nothing although it is not done"),
         (
             [says("Assistant: I have refunded it."), says("AI: done")],
             "role",
@@ -160,7 +162,7 @@ ECHO = "What is the number?"
         ([says("<|im_start|>assistant"), says("<|im_end|>")], "role", "a special token"),
         (["no", "JSON"], "error", "gave no usable reply to 2 requests"),
     ],
-    ids=["away", "empty", "null", "label", "echo", "token", "text"],
+    ids=["away", "empty", "null", "invisible", "label", "echo", "token", "text"],
 )
 def test_a_faulty_user_is_not_the_models_fault(replies: list[Reply], fault: str, why: str) -> None:
     found = converse(scripted(*replies))
@@ -183,6 +185,13 @@ def test_a_user_has_a_second_try(bad: str) -> None:
     assert sent(models, "llm")[1][-1] == ("user", "W12.")
     assert "cannot be used" in sent(models, "parser")[1][-1][1]
     assert bad not in [content for _, content in sent(models, "parser")[2]][2:] or bad == ECHO
+
+
+def test_a_user_who_is_done_may_send_an_invisible_message() -> None:
+    found = converse(scripted(says("\u200b\n", done=True, reached=True)))
+
+    assert found.error is None
+    assert found.field("conversation")["ended"] == "goal"
 
 
 def test_a_message_of_a_user_who_is_done_is_answered() -> None:
@@ -222,5 +231,5 @@ def test_every_reply_has_a_message_or_ends_or_is_refused(
     except InvalidReply:
         return
     assert reply.reached is reached
-    assert reply.say == ((say or "").strip() or None)
+    assert reply.say == ((say or "").strip() if has_content(say or "") else None)
     assert reply.say is not None or done

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from karenina_conversation.fields import QuestionFields, UserBrief
 from karenina_conversation.settings import ConversationSettings
+from karenina_conversation.simulated_user import describe_brief
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.artifacts.artifact import Slot
@@ -19,7 +20,7 @@ from karenina_core.errors import StructuredError
 from karenina_core.models.ports import PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_template.templates.self_check import find_truths
-from karenina_toolkit.conversations import CONVERSATION, Conversation
+from karenina_toolkit.conversations import CONVERSATION, Conversation, texts_in
 from karenina_toolkit.fences import fence
 from karenina_toolkit.folding import fold
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
@@ -146,7 +147,7 @@ def find_spoken_truth(conversation: Conversation, user: UserBrief, bound: BoundT
 
     Only text and numbers that can be recognized count, and only in fields that a judge fills without a list of choices.
     """
-    heard = [conversation.taken[0].said or "", user.brief, user.goal or "", repr(user.knows)]
+    heard = [describe_brief(user, conversation.taken[0].said or ""), *texts_in(user.knows)]
     for before, turn in pairwise(conversation.taken):
         heard.append(before.text)
         message = turn.said or ""
@@ -157,8 +158,6 @@ def find_spoken_truth(conversation: Conversation, user: UserBrief, bound: BoundT
 
 def check_request(conversation: Conversation, user: UserBrief) -> str:
     """Return the item's part of the `user_check` prompt: what the user was told, and the conversation."""
-    from karenina_conversation.simulated_user import describe_brief
-
     first = conversation.taken[0]
     lines = [f"Assistant: {first.text}"]
     for turn in conversation.taken[1:]:

@@ -24,7 +24,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ModelNeed
-from karenina_toolkit.answer_values import ANSWER_VALUES
+from karenina_toolkit.answer_values import ANSWER_VALUES, uncounted_turns
 from karenina_toolkit.answers.few_shot import check_examples
 from karenina_toolkit.answers.model_turn import (
     ANSWER_KEYS,
@@ -177,7 +177,10 @@ class Converse(Stage):
         every = sorted([*taken, *user.not_taken(taken)], key=lambda turn: turn.number)
         conversation = Conversation(tuple(every), ended)
         context.set_artifact(CONVERSATION, conversation)
-        context.set_result_field("conversation", conversation.to_json())
+        described = conversation.to_json()
+        if not context.answer_is_recorded() and (missing := uncounted_turns([turn.usage for turn in turns])):
+            described["uncounted_turns"] = missing
+        context.set_result_field("conversation", described)
         record_turns(context, turns, [turn.said or "" for turn in taken[1:]])
         context.offer_value("conversation.turns", len(taken))
         if ended in _UNKNOWN_ENDS:

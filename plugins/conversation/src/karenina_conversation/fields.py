@@ -21,6 +21,7 @@ from pydantic import (
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_template.templates.primitives import Primitive, primitive_from_json
 from karenina_toolkit.conversations import script_entries
+from karenina_toolkit.folding import fold
 
 _RESERVED = ("last", "all")
 
@@ -52,7 +53,9 @@ class Condition(StrictSettings):
     said: Said | None = Field(
         default=None, description="A primitive on the model's last answer, such as RegexMatch with a pattern."
     )
-    tool: str | None = Field(default=None, description="The name of a tool that the model called.")
+    tool: str | None = Field(
+        default=None, description="The name of a tool that the model called, with or without mcp__SERVER__."
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -64,7 +67,7 @@ class Condition(StrictSettings):
 
 def _refuse_blank(text: str) -> str:
     """Return the text. Raises `ValueError` if it is empty or blank."""
-    if not text.strip():
+    if not fold(text).strip():
         raise ValueError("it must not be blank")
     return text
 

@@ -16,6 +16,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_toolkit.fences import break_special_tokens, fence
 from karenina_toolkit.folding import fold
 from karenina_toolkit.structured import InvalidReply, call_structured, object_schema
+from karenina_toolkit.traces.reasoning import has_content
 
 if TYPE_CHECKING:
     from karenina_conversation.fields import UserBrief
@@ -165,14 +166,14 @@ def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -
     """
     say, done, reached = data["say"], data["done"] is True, data["reached"] is True
     text = say.strip() if isinstance(say, str) else ""
-    if not text:
+    if why := speaks_as_assistant(text, answer):
+        raise _Unusable(f"the message is written as the assistant: it {why}; write as the person", "role")
+    if not has_content(text):
         if done:
             return UserReply(None, reached)
         raise _Unusable(
             "it says nothing although it is not done; write the person's next message, or set done", "empty"
         )
-    if why := speaks_as_assistant(text, answer):
-        raise _Unusable(f"the message is written as the assistant: it {why}; write as the person", "role")
     if done and not lenient:
         raise _Unusable(
             "it has a message although it is done; set say to null or, if the message needs a reply, done to false",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from karenina_core.errors import describe_error
 from karenina_template.templates.primitives import Undecided
+from karenina_toolkit.answer_values import plain_tool_name
 from karenina_toolkit.conversations import ConversationTurn
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def holds(condition: Condition, last: ConversationTurn) -> bool:
     primitive cannot decide or fails.
     """
     if condition.tool is not None:
-        return any(call.name == condition.tool for message in last.trace for call in message.tool_calls)
+        called = [call.name for message in last.trace for call in message.tool_calls]
+        return condition.tool in called or condition.tool in map(plain_tool_name, called)
     primitive, text = condition.said, last.final or ""
     assert primitive is not None
     where = f"the condition {primitive!r} on turn {last.number}"

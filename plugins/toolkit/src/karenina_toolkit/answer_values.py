@@ -10,6 +10,7 @@ from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.sections import SECONDS_DIGITS, KnownValue
 from karenina_core.models.ports import Message
 from karenina_toolkit import traces
+from karenina_toolkit.conversations import OWNER
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -79,23 +80,22 @@ class AnswerFacts:
         return None
 
 
-def offer_answer_values(context: VerificationContext, usage: Usage, notes: CallNotes | None) -> None:
+def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None) -> None:
     """Offer the values of the answer that the question's template compares.
 
     The calling stage must have set RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE. It must declare ANSWER_CLASS
-    as optional, and include `ANSWER_VALUES` in its `offers`. `usage` and `notes` describe the calls that produced the
-    answer.
+    as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the usage of each turn of the answer, and
+    `notes` describes the calls that produced it.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
     if bound is None or not bound.sources:
         return
     model, recorded = context.answering_model, context.answer_is_recorded()
     trace: list[Message] = context.get_artifact(Keys.TRACE_MESSAGES)
-    counted = "the recording contains" if recorded else f"the server of {model.id!r} counted"
     facts = AnswerFacts(
         context.get_artifact(Keys.FINAL_AI_MESSAGE),
         trace,
-        usage.output_tokens or f"{counted} no output tokens",
+        _output_tokens(turns, None if recorded else model.id),
         "recordings do not state how long an answer took" if recorded else _seconds(notes),
         "recordings do not state what an answer cost" if recorded else _cost(model.id, notes),
     )
@@ -113,16 +113,36 @@ def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[s
     template = result.template
     trace = [Message.from_dict(message) for message in template.trace_messages]
     generated = (template.usage_metadata or {}).get("answer_generation", {})
+    conversation = result.extensions.get(OWNER, {}).get("conversation")
+    uncounted = isinstance(conversation, Mapping) and conversation.get("uncounted_turns")
     facts = AnswerFacts(
         traces.final_ai_message(trace) if trace else template.raw_llm_response,
         trace,
-        generated.get("output_tokens") or _NOT_IN_RESULTS,
+        (not uncounted and generated.get("output_tokens")) or _NOT_IN_RESULTS,
         _NOT_IN_RESULTS,
         _NOT_IN_RESULTS,
     )
     stored = template.known_values or {}
     found = {name: stored.get(name) or facts.value(name) for name in names}
     return {name: known for name, known in found.items() if known is not None}
+
+
+def uncounted_turns(turns: Sequence[Usage]) -> int:
+    """Return the number of turns without output tokens if other turns have some, so that their sum is too small."""
+    counted = sum(usage.output_tokens > 0 for usage in turns)
+    return len(turns) - counted if counted else 0
+
+
+def _output_tokens(turns: Sequence[Usage], id: str | None) -> int | str:
+    """Return the output tokens of all turns, or the reason why they are not known.
+
+    `id` is the model, or None for a recording, which contains the tokens of all turns together.
+    """
+    missing = uncounted_turns(turns)
+    if id is not None and missing:
+        return f"the server of {id!r} counted no output tokens in {missing} of {len(turns)} turns"
+    counted = "the recording contains" if id is None else f"the server of {id!r} counted"
+    return sum(usage.output_tokens for usage in turns) or f"{counted} no output tokens"
 
 
 def _value_or_reason(value: float | str) -> KnownValue:

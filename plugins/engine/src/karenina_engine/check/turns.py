@@ -9,7 +9,7 @@ from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.text import did_you_mean
 from karenina_template.question_template import field_options_of
-from karenina_toolkit.conversations import TurnChoice, script_entries
+from karenina_toolkit.conversations import TurnChoice, script_entries, texts_in
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -53,20 +53,8 @@ def said_texts(question: Question) -> dict[str, str]:
     }
     user = question.extra.get("user")
     for name, value in user.items() if isinstance(user, Mapping) else ():
-        texts[f"user.{name}"] = "\n".join(_strings(value))
+        texts[f"user.{name}"] = "\n".join(texts_in(value))
     return texts
-
-
-def _strings(value: object) -> Iterator[str]:
-    """Yield the texts and numbers in a JSON value."""
-    if isinstance(value, Mapping):
-        for entry in value.values():
-            yield from _strings(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _strings(entry)
-    elif value is not None:
-        yield str(value)
 
 
 def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

@@ -172,7 +172,7 @@ def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said:
         _record_trace(context, turns, trace)
     if last.error is not None:
         raise last.error
-    offer_answer_values(context, sum((turn.usage for turn in turns), NO_USAGE), context.call_info.notes)
+    offer_answer_values(context, [turn.usage for turn in turns], context.call_info.notes)
     if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
         context.veto("the provider stopped the answer", Outcome.ABSTAINED)
 
