@@ -13,6 +13,12 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import ReadingPrimitive, Undecided, Unreadable
+from karenina_template.templates.primitives.option_context import (
+    is_formula,
+    is_part_of_formula,
+    is_rejected_after,
+    is_rejected_before,
+)
 from karenina_template.templates.primitives.values import text_of
 from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
@@ -41,10 +47,13 @@ _BUT: Final = lazy_pattern(r"\bnot\b.*?\bbut\b(?:\srather\b)?", re.IGNORECASE | 
 _REASON: Final = lazy_pattern(
     r"\W*(?:\Z|(?:because|since|as|is|was|seems|would|which|that|correct|final)\b)", re.IGNORECASE
 )
-_WRONG: Final = lazy_pattern(
-    r"\W*(?:is|was|seems|would be|must be)\s(?:\w+\s)?(?:wrong|false|incorrect|not)\b", re.IGNORECASE
+_VERB: Final = lazy_pattern(
+    r"\b(?:is|was|are|were|be|can|could|does|did|would|should|may|might|must|will|has)\s*\Z", re.I
 )
-_NEGATION: Final = lazy_pattern(r"\b(?:not|no|neither|nor|never|except|excluding|\w+n't)\b", re.IGNORECASE)
+_CLAUSE: Final = lazy_pattern(r"[.,;:]")
+_SIGN_AT_END: Final = lazy_pattern(r"(?<=.)(?<![-=])[-.]\Z|(?<![-=])>\s*\Z", re.DOTALL)
+"""A sign that belongs to the number after a separator: *A. -5*, *A > 5*."""
+_AS_ONE_NUMBER: Final = lazy_pattern(r"[0-9](?:[.,]|\s*[/+]\s*)[0-9]")
 _ARTICLE: Final = lazy_pattern(r"(?:the|an?(?!\s(?:and|or)\b)|both)\s+")
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _ORDINAL: Final = lazy_pattern(
@@ -78,10 +87,12 @@ class Choice(ReadingPrimitive, defer_build=True):
     The ground truth is a label or a text. Case, Markdown, LaTeX, brackets, articles, accents and words around a text
     are ignored. A value that is exactly an option's text stands for that option, even if it contains other texts or
     letters (*Both A and B*). A value that names several options fails, and so does a letter with another option's text
-    (*B. Quito*). Options that the value rejects (*B, not A*) are ignored.
+    (*B. Quito*). Options that the value rejects beside another one (*B, not A*) are ignored. A value that only says
+    what is wrong (*Lima is wrong*, *anything but Lima*) names no option.
 
     The field is undecided if a value is the letter of one option and the text of another, or a letter with a text that
-    no option has (*B. Santiago*).
+    no option has (*B. Santiago*). It is undecided as well if an option's number or symbol is part of another number,
+    limit or formula: *5 mg* in *2.5 mg*, *> 5 mg* and *5 mg/kg*, and *x* in *1/x*.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -222,14 +233,32 @@ class _OptionReader:
 
     def _without_words(self, text: str, levels: int) -> Named:
         """Return the options after introductory words such as *The answer is*, or without a rejection (*B, not A*)."""
-        lead, instead = _LEAD.match(text), _BUT.search(text)
-        rests = [text[lead.end() :] if lead is not None else ""]
-        rests.append(text[instead.end() :] if instead is not None else _REFUSED.sub("", text))
+        lead, instead, refused = _LEAD.match(text), _BUT.search(text), _REFUSED.search(text)
+        rests = [self._after_lead(text, lead.end()) if lead is not None else ""]
+        if instead is not None:
+            rests.append(text[instead.end() :])
+        elif refused is not None and not self._is_about_option(text[: refused.start()]):
+            rests.append(text[: refused.start()])
         for rest in rests:
             named = self.read(rest, levels - 1) if levels and rest != text and rest.strip(_ENDS) else _NONE
             if isinstance(named, Undecided) or named:
                 return named
         return _NONE
+
+    def _after_lead(self, text: str, end: int) -> str:
+        """Return `text` after introductory words, or an empty string if these end with the sign of a number."""
+        rest = text[end:]
+        signed = text[:end].rstrip().endswith("-") or text[:end].endswith(".")
+        may_have_sign = rest[:1].isdigit() or (self.by_text(rest) and is_formula(_without_accents(rest)))
+        return "" if signed and may_have_sign and not self.by_label(rest) else rest
+
+    def _is_about_option(self, before: str) -> bool:
+        """Return whether a rejection after `before` concerns the option that `before` names, as in *Lima is not*."""
+        verb = _VERB.search(before)
+        if verb is None:
+            return False
+        subject = _CLAUSE.split(before[: verb.start()])[-1].strip()
+        return bool(self.by_label(subject) or self._mentions(subject))
 
     def _text_and_label(self, text: str) -> Named:
         """Return the options for a text followed by a label, such as *Lima (B)*."""
@@ -245,13 +274,15 @@ class _OptionReader:
         if not label or self.by_label(match["text"]):
             return _NONE
         texts = self.by_text(match["text"]) or self._mentions(match["text"])
-        return label | texts if texts else _NONE
+        return texts if isinstance(texts, Undecided) else label | texts if texts else _NONE
 
     def _several(self, text: str) -> Named:
         """Return the options for several letters or texts, such as *A and B*, *B/D* and *AB*."""
         parts = [part for part in _JOINED.split(text) if part.strip(_ENDS)]
         named = [self.by_label(part) or self.by_text(part) for part in parts]
         if len(parts) > 1 and all(named):
+            if _AS_ONE_NUMBER.search(text) and not any(map(self.by_label, parts)):
+                return Undecided(f"{text[:60]!r} is several options, or one number")
             return frozenset().union(*named)
         bare = text.strip(_ENDS)
         if (
@@ -269,26 +300,35 @@ class _OptionReader:
         label, separator, rest = self._split_label(text)
         if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
             return _NONE
-        if _WRONG.match(rest):
+        if is_rejected_after(rest.casefold(), 0):
             return _NONE
         if _REASON.match(rest):
             return label
-        if texts := self._mentions(rest):
-            return label | texts
+        texts = self._mentions(rest)
+        if isinstance(texts, Undecided) or texts:
+            return texts if isinstance(texts, Undecided) else label | texts
         return Undecided(f"{text[:60]!r} is the label of an option with a text that no option has")
 
-    def _mentions(self, text: str) -> frozenset[str]:
-        """Return the options whose texts occur in `text`. A text inside a longer match is not counted."""
-        left = _without_accents(text)
-        found: set[str] = set()
+    def _mentions(self, text: str) -> Named:
+        """Return the options whose texts occur in `text`. A text inside a longer match is not counted.
+
+        Nothing is named if the text rejects any of these options. The result is undecided if one is part of another
+        number or formula, as *5 mg* is in *2.5 mg*.
+        """
+        plain = left = _without_accents(text)
+        places: list[tuple[str, int, int]] = []
         for label, wanted in self._longest_first:
-            pattern = rf"(?<!\w){re.escape(wanted)}(?!\w)"
-            if 0 < len(wanted) <= len(left) and (place := re.search(pattern, left)) is not None:
-                if _NEGATION.search(left, 0, place.start()):
-                    return _NONE
-                found.add(label)
-                left = re.sub(pattern, " \0 ", left)
-        return frozenset(found)
+            if 0 < len(wanted) <= len(left):
+                matches = list(re.finditer(rf"(?<!\w){re.escape(wanted)}(?!\w)", left))
+                places.extend((label, *match.span()) for match in matches)
+                for match in matches:
+                    left = left[: match.start()] + "\0" * len(wanted) + left[match.end() :]
+        for _, start, end in places:
+            if is_part_of_formula(plain, start, end):
+                return Undecided(f"{text[:60]!r} contains an option only as part of another number or formula")
+        if any(is_rejected_before(left, start) or is_rejected_after(left, end) for _, start, end in places):
+            return _NONE
+        return frozenset(label for label, _, _ in places)
 
     def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
         """Split `text` into a set with the label at its start, the separator, and the rest.
@@ -298,7 +338,11 @@ class _OptionReader:
         match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
         if match is None:
             return _NONE, "", ""
-        return self.by_label(match[1]), match[2], text[match.end() :]
+        separator, rest = match[2], text[match.end() :]
+        sign = _SIGN_AT_END.search(separator)
+        if sign is not None and is_formula(rest[:2]) and not text.startswith("<"):
+            separator, rest = separator[: sign.start()], sign[0] + rest
+        return self.by_label(match[1]), separator, rest
 
 
 def _clean(text: str) -> str:
@@ -311,7 +355,10 @@ def _clean(text: str) -> str:
 
 def _bare(text: str) -> str:
     """Fold the text, and remove spaces and punctuation around it."""
-    return " ".join(fold(text).split()).strip(_ENDS)
+    folded = " ".join(fold(text).split())
+    bare = folded.strip(_ENDS)
+    is_decimal = bare[:1].isdigit() and folded.lstrip(_ENDS.replace(".", "")).startswith(f".{bare[0]}")
+    return f".{bare}" if is_decimal else bare
 
 
 def _in_lower_case(text: str) -> str:
