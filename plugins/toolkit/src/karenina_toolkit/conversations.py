@@ -16,6 +16,9 @@ from karenina_toolkit.fences import fence
 OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""
 
+MAX_TURNS: Final = 10
+"""The most messages of a simulated user, including the question, unless the question sets `max_turns`."""
+
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
 """The number in a heading of a trace. Lines of content begin with a mark."""
 
