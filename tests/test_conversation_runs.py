@@ -432,6 +432,35 @@ def test_what_cannot_work_is_refused_before_the_run(change: tuple[str, str], say
     assert talk.models.requests == []
 
 
+WHOLE = "turns: write a list of messages, each a text or a mapping with `say`"
+ENTRY = "turns.0: write a text in quotes, or a mapping with `say` or `end`, not "
+
+
+@pytest.mark.parametrize(
+    ("turns", "error"),
+    [
+        ("null", WHOLE),
+        ("{say: Sure}", WHOLE),
+        ("[5]", f"{ENTRY}5"),
+        ("[null]", f"{ENTRY}None"),
+        ("[{sya: Sure}]", "turns.0.sya: unknown name; did you mean 'say'?"),
+        ("[]", "turns: the list is empty; write what the user says after the first answer, or remove `turns`"),
+        ("['  ']", "turns.0.say: it must not be blank"),
+        ("[{say: Sure, when: {tool: ' '}}]", "turns.0.when.tool: it must not be blank"),
+        ("[{say: Sure, when: sorry}]", "turns.0.when: write a mapping with keys such as said, tool"),
+        ("[{say: a, id: x}, {say: b, id: x}]", "turns: two turns have the id 'x'; rename one of them"),
+    ],
+)
+def test_a_wrong_script_is_one_error_with_its_cure(turns: str, error: str) -> None:
+    talk = Talk(re.sub("(?s)turns:.*?answer:.*", f"turns: {turns}\n    answer:\n", TALK) + LATER)
+    check = talk.karenina("check", "talk.yaml")
+
+    assert [line for line in check.out.splitlines() if line.startswith("✗")] == [f"✗ talk.yaml, line 7: {error}"]
+
+
+LATER = "      holds: {turn: 2, description: Whether the response keeps its answer, ground_truth: true}\n"
+
+
 def test_a_turn_of_a_question_without_turns_is_refused() -> None:
     talk = Talk(re.sub("(?s)turns:.*?answer:", "answer:", TALK))
     run = talk.karenina("run", "talk.yaml", *MODELS, "-o", "talk.jsonl")

@@ -199,7 +199,10 @@ def test_a_budget_needs_the_price_of_the_user(shop: Shop, tmp_path: Path) -> Non
         ("user: {brief: A man., max_turns: 0}", "greater than or equal to 1"),
         ("user: {brief: A man., max_turns: true}", "valid integer"),
         ("user: {brief: ' '}", "it must not be blank"),
-        ("user: {brief: A man.}\n    turns: [Really.]", "either `turns` (a script) or `user`"),
+        ("user: {brief: A man.}\n    turns: [Really.]", "line 4: a question has either `turns` (a script) or `user`"),
+        ("user:", "user: write a mapping with `brief`, which says who the user is, or remove `user`"),
+        ("user: grumpy", "user: write a mapping with `brief`, which says who the user is, or remove `user`"),
+        ("user: {brief: A man., knows: 5}", "user.knows: write a mapping"),
     ],
 )
 def test_a_wrong_user_is_found_before_the_run(shop: Shop, tmp_path: Path, fields: str, why: str) -> None:
@@ -208,6 +211,21 @@ def test_a_wrong_user_is_found_before_the_run(shop: Shop, tmp_path: Path, fields
     file.write_text("\n".join(lines), "utf-8")
 
     assert why in run_karenina("check", file, plugins=shop.plugins).out
+
+
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        ("6", "turn 6 does not exist; the last turn that the simulated user can have is number 5 (max_turns)"),
+        ("order", "turn 'order' does not exist, because the turns of a simulated user have no ids; write a number"),
+    ],
+)
+def test_a_turn_that_a_user_cannot_have_is_refused(shop: Shop, tmp_path: Path, turn: str, why: str) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    file.write_text(file.read_text("utf-8").replace("days: {", f"days: {{turn: {turn}, "), "utf-8")
+
+    assert f"field 'days': {why}" in run_karenina("check", file, plugins=shop.plugins).out
+    assert f"field 'days': {why}" in shop.run(file).err
 
 
 def test_a_replay_and_a_rescore_make_no_call(shop: Shop, tmp_path: Path) -> None:

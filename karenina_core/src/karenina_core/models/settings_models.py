@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from karenina_core.text import did_you_mean
+from karenina_core.text import did_you_mean, list_names
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -56,14 +56,14 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
 
 
 class StrictSettings(BaseModel):
-    """Base class for settings given as tables. The error for an unknown name suggests the closest known name."""
+    """Base class for settings given as tables. The errors suggest known names, and name no types of Python."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="wrap")
     @classmethod
     def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Add the closest known name to the error message for each unknown name."""
+        """Add the closest known name to the error message for each unknown name, and all to that for a mapping."""
         try:
             return handler(values)
         except ValidationError as error:
@@ -73,6 +73,9 @@ class StrictSettings(BaseModel):
                 kind, message = item["type"], item["msg"]
                 if kind == "extra_forbidden":
                     kind, message = "unknown_name", f"unknown name{did_you_mean(str(item['loc'][-1]), names)}"
+                elif kind in ("model_type", "dict_type"):
+                    keys = "" if item["loc"] else f" with keys such as {list_names(names)}"
+                    kind, message = "no_mapping", f"write a mapping{keys}"
                 problem = PydanticCustomError(kind, message)
                 lines.append(InitErrorDetails(type=problem, loc=item["loc"], input=item["input"]))
             hidden = bool(cls.model_config.get("hide_input_in_errors"))

@@ -20,7 +20,7 @@ from pydantic import (
 
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_template.templates.primitives import Primitive, primitive_from_json
-from karenina_toolkit.conversations import script_entries
+from karenina_toolkit.conversations import MAX_TURNS, script_entries
 from karenina_toolkit.folding import fold
 
 _RESERVED = ("last", "all")
@@ -45,6 +45,16 @@ Said = Annotated[
 ]
 
 
+def _refuse_blank(text: str) -> str:
+    """Return the text. Raises `ValueError` if it is empty or blank."""
+    if not fold(text).strip():
+        raise ValueError("it must not be blank")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_refuse_blank)]
+
+
 class Condition(StrictSettings):
     """A condition on what the model did since the last message of the user."""
 
@@ -53,7 +63,7 @@ class Condition(StrictSettings):
     said: Said | None = Field(
         default=None, description="A primitive on the model's last answer, such as RegexMatch with a pattern."
     )
-    tool: str | None = Field(
+    tool: Words | None = Field(
         default=None, description="The name of a tool that the model called, with or without mcp__SERVER__."
     )
 
@@ -63,16 +73,6 @@ class Condition(StrictSettings):
         if (self.said is None) is (self.tool is None):
             raise ValueError("a condition has either `said` (a primitive on the last answer) or `tool` (a tool's name)")
         return self
-
-
-def _refuse_blank(text: str) -> str:
-    """Return the text. Raises `ValueError` if it is empty or blank."""
-    if not fold(text).strip():
-        raise ValueError("it must not be blank")
-    return text
-
-
-Words = Annotated[str, AfterValidator(_refuse_blank)]
 
 
 class Entry(StrictSettings):
@@ -98,12 +98,38 @@ class Entry(StrictSettings):
 
 
 def _read_entry(value: object) -> object:
-    """Return a plain text as an entry that says it, and any other value unchanged."""
+    """Return a plain text as an entry that says it, and a mapping unchanged. Raises `ValueError` for other values."""
+    if not isinstance(value, str | Mapping | Entry):
+        raise ValueError(f"write a text in quotes, or a mapping with `say` or `end`, not {value!r:.60}")  # noqa: TRY004
     return {"say": value} if isinstance(value, str) else value
 
 
 Says = Annotated[Entry, BeforeValidator(_read_entry, json_schema_input_type=Entry | str)]
-Turns = Annotated[tuple[Says, ...], BeforeValidator(script_entries, json_schema_input_type=tuple[Says, ...] | str)]
+
+
+def _read_turns(value: object) -> object:
+    """Return the entries of a script. Raises `ValueError` for a value that is no list, and for an empty list."""
+    entries = script_entries(value)
+    if not isinstance(entries, list | tuple):
+        raise ValueError("write a list of messages, each a text or a mapping with `say`")  # noqa: TRY004
+    if not entries:
+        raise ValueError("the list is empty; write what the user says after the first answer, or remove `turns`")
+    return entries
+
+
+def _check_ids(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return the entries. Raises `ValueError` if two of them have the same id."""
+    ids = [entry.id for entry in entries if entry.id is not None]
+    if twice := next((id for id in ids if ids.count(id) > 1), None):
+        raise ValueError(f"two turns have the id {twice!r}; rename one of them")
+    return entries
+
+
+Turns = Annotated[
+    tuple[Says, ...],
+    BeforeValidator(_read_turns, json_schema_input_type=tuple[Says, ...] | str),
+    AfterValidator(_check_ids),
+]
 
 
 class UserBrief(StrictSettings):
@@ -115,7 +141,7 @@ class UserBrief(StrictSettings):
     knows: dict[str, JsonValue] = Field(default={}, description="What the user knows, by name.")
     goal: Words | None = Field(default=None, description="What the user wants to reach.")
     max_turns: int = Field(
-        default=10,
+        default=MAX_TURNS,
         ge=1,
         strict=True,
         description="The most messages of the user, including the question, before it is stopped.",
@@ -124,6 +150,13 @@ class UserBrief(StrictSettings):
         default="judge",
         description="What happens if the conversation is stopped at max_turns: it is judged as it is, or it fails.",
     )
+
+
+def _read_user(value: object) -> object:
+    """Return the value. Raises `ValueError` if it is no mapping, such as null."""
+    if not isinstance(value, Mapping | UserBrief):
+        raise ValueError("write a mapping with `brief`, which says who the user is, or remove `user`")  # noqa: TRY004
+    return value
 
 
 class QuestionFields(BaseModel):
@@ -137,19 +170,16 @@ class QuestionFields(BaseModel):
         description="What the user says after the first answer: a list of messages (say) and ways out (end).",
     )
 
-    user: UserBrief | None = Field(
+    user: Annotated[UserBrief | None, BeforeValidator(_read_user, json_schema_input_type=UserBrief)] = Field(
         default=None,
         description="A user played by the model `simulated_user`, who asks the question and goes on from there.",
     )
 
     @model_validator(mode="after")
-    def _ids(self) -> Self:
-        """Return the fields. Raises `ValueError` if two turns have the same id, or if there are turns and a user."""
+    def _one(self) -> Self:
+        """Return the fields. Raises `ValueError` if there are turns and a user."""
         if self.turns and self.user is not None:
             raise ValueError("a question has either `turns` (a script) or `user` (played by a model); remove one")
-        ids = [entry.id for entry in self.turns if entry.id is not None]
-        if twice := next((id for id in ids if ids.count(id) > 1), None):
-            raise ValueError(f"two turns have the id {twice!r}; rename one of them")
         return self
 
 

@@ -19,6 +19,9 @@ OWNER: Final = "karenina-conversation"
 STAGE: Final = "Converse"
 """The stage that holds conversations. In journals, each of its replies is one turn."""
 
+MAX_TURNS: Final = 10
+"""The most messages of a simulated user, including the question, unless the question sets `max_turns`."""
+
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
 """The number in a heading of a trace. Lines of content begin with a mark."""
 

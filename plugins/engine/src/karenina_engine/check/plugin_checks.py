@@ -315,8 +315,12 @@ class OwnedFields:
                     read_owned(model, values)
                 except ValidationError as error:
                     for detail in error.errors(include_url=False):
-                        name = namespace_of(model) + ".".join(map(str, detail["loc"]))
-                        yield f"{where}{name}: {detail['msg'].removeprefix('Value error, ')}", (*path, name)
+                        what = detail["msg"].removeprefix("Value error, ")
+                        if detail["loc"]:
+                            name = namespace_of(model) + ".".join(map(str, detail["loc"]))
+                            yield f"{where}{name}: {what}", (*path, name)
+                        else:  # a rule for several fields, which its message names
+                            yield f"{where}{what}", path
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:

@@ -9,7 +9,7 @@ from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.text import did_you_mean
 from karenina_template.question_template import field_options_of
-from karenina_toolkit.conversations import TurnChoice, script_entries, texts_in
+from karenina_toolkit.conversations import MAX_TURNS, TurnChoice, script_entries, texts_in
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -74,22 +74,42 @@ def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mappi
 
 
 def _why_not(question: Question, choice: TurnChoice) -> str | None:
-    """Return the reason why the question cannot have the chosen turn, or None if it can."""
-    script = script_entries(question.extra.get("turns"))
-    says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
-    if choice.turn in ("last", "all", 1):
+    """Return the reason why the question cannot have the chosen turn, or None if it can.
+
+    None is also returned for a number below 1, or a script with an invalid entry, because the check of plugins' fields
+    reports these.
+    """
+    if choice.turn in ("last", "all") or (isinstance(choice.turn, int) and choice.turn <= 1):
         return None
-    if not says and "user" not in question.extra:
+    script = script_entries(question.extra.get("turns"))
+    says = [entry for entry in (script if isinstance(script, list | tuple) else ()) if _is_say(entry)]
+    if "turns" in question.extra and not _is_script(script):
+        return None
+    if "user" in question.extra:
+        return _why_not_with_user(question.extra["user"], choice)
+    if not says:
         return f"{choice} does not exist, because the question has no `turns`"
     ids = [entry["id"] for entry in says if isinstance(entry, Mapping) and "id" in entry]
-    if isinstance(choice.turn, str):
-        known = choice.turn in ids
-    else:
-        known = choice.turn >= 1 and (choice.turn <= len(says) + 1 or "user" in question.extra)
-    if known:
+    if choice.turn in ids or (isinstance(choice.turn, int) and choice.turn <= len(says) + 1):
         return None
     last = f"; the last turn is number {len(says) + 1}" if isinstance(choice.turn, int) else ""
     return f"{choice} does not exist{did_you_mean(str(choice.turn), ids) if ids else ''}{last}"
+
+
+def _why_not_with_user(user: object, choice: TurnChoice) -> str | None:
+    """Return the reason why a question with this simulated user cannot have the chosen turn, or None if it can."""
+    if isinstance(choice.turn, str):
+        return f"{choice} does not exist, because the turns of a simulated user have no ids; write a number"
+    most = user.get("max_turns", MAX_TURNS) if isinstance(user, Mapping) else None
+    if type(most) is not int or most < 1 or choice.turn <= most:
+        return None
+    return f"{choice} does not exist; the last turn that the simulated user can have is number {most} (max_turns)"
+
+
+def _is_script(script: object) -> bool:
+    """Return whether a question's `turns` is a list of messages and ways out, which is not empty."""
+    entries = script if isinstance(script, list | tuple) else ()
+    return bool(entries) and all(_is_say(entry) or (isinstance(entry, Mapping) and "end" in entry) for entry in entries)
 
 
 def _is_say(entry: object) -> bool:
