@@ -78,6 +78,18 @@ def test_each_answer_is_exported_once(tmp_path: Path) -> None:
     assert {json.loads(line)["model"] for line in of_n} <= {"n"}
 
 
+def test_the_last_of_several_unused_answers_is_exported(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a")
+    run(ScriptedRuns(), file)
+    file.write_text(file.read_text("utf-8").replace("What is a?", "What was a?"), "utf-8")
+    run(ScriptedRuns(), file)
+    with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
+        database.execute("DELETE FROM results")  # as if no answer had been judged
+
+    recordings = export("words.journal", "--format", "recording").out.splitlines()
+    assert [json.loads(line)["text"] for line in recordings] == ["an answer to What was a?"]
+
+
 def test_half_of_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
     run(ScriptedRuns(), write_benchmark(tmp_path, "a"))
     with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
