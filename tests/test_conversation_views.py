@@ -83,8 +83,8 @@ def fill(_messages: object, schema: Mapping[str, Any], _info: object) -> dict[st
     return {name: VALUES[name] for name in schema["properties"]}
 
 
-def show(plugins: Plugins, *options: str) -> CommandResult:
-    return run_karenina("show", "talk.jsonl", *options, plugins=plugins)
+def show(plugins: Plugins, file: str = "talk.jsonl") -> CommandResult:
+    return run_karenina("show", file, plugins=plugins)
 
 
 def test_show_prints_the_turns_with_their_numbers(plugins: Plugins) -> None:
@@ -92,6 +92,25 @@ def test_show_prints_the_turns_with_their_numbers(plugins: Plugins) -> None:
 
     at = lines.index("Turn 1")
     assert lines[at : at + len(SHOWN)] == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        ("{when: {said: {type: TraceRegex, pattern: BRAF}}, say: Why}", "Turn 2: left out"),
+        ("{end: {said: {type: TraceRegex, pattern: BCL2}}}", None),
+    ],
+)
+def test_the_answer_of_a_single_turn_is_shown(plugins: Plugins, entry: str, shown: str | None) -> None:
+    script = TALK[: TALK.index("    turns:")] + f"    turns: [{entry}]\n"
+    gene = "    answer: {gene: {description: The gene that the response names, ground_truth: BCL2}}\n"
+    Path("talk.yaml").write_text(script + gene, "utf-8")
+    done = run_karenina("run", "talk.yaml", "-a", "scripted:m", "-j", "scripted:j", "-o", "one.jsonl", plugins=plugins)
+    lines = [line.removeprefix("  Answer").strip() for line in show(plugins, file="one.jsonl").out.splitlines()]
+
+    at = lines.index("Turn 1")
+    assert lines[at : at + 3] == ["Turn 1", "assistant", "| It is BCL2."], done.err
+    assert shown is None or lines[at + 3] == shown
 
 
 def test_show_says_which_field_has_no_turn(plugins: Plugins) -> None:

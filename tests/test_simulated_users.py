@@ -172,9 +172,10 @@ def test_calls_of_users_have_lines_of_their_own(shop: Shop, tmp_path: Path) -> N
     assert result["template"]["usage_metadata"]["simulated_user"]["calls"] == 2
 
 
-def test_a_run_without_a_model_for_its_users_is_refused(shop: Shop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_run_without_a_model_for_its_users_is_refused(shop: Shop, tmp_path: Path, more: Sequence[str]) -> None:
     file = write(tmp_path / "b.yaml", "one")
-    done = run_karenina("run", file, *MODELS[:4], "--no-journal", plugins=shop.plugins)
+    done = run_karenina("run", file, *MODELS[:4], "--no-journal", *more, plugins=shop.plugins)
 
     assert done.code == 2
     assert "have a simulated user (the first is 'one'), but no model plays it" in done.err

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
+from karenina_core import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultTemplate
 from karenina_core.models.ports import Message, ToolCall
 from karenina_toolkit.conversations import Conversation, ConversationTurn, TurnChoice, read_conversation, split_at_user
 from karenina_toolkit.fences import break_special_tokens
@@ -62,18 +66,43 @@ def test_a_later_message_of_the_user_is_fenced(choice: TurnChoice) -> None:
     assert talk.view(TurnChoice(1)).question == "Which gene?"
 
 
+def result(talk: Conversation | None, answer: str = "", trace: Sequence[Message] = ()) -> VerificationResult:
+    model = ModelIdentity(interface="manual", model_name="m")
+    return VerificationResult(
+        metadata=VerificationResultMetadata(
+            question_id="q",
+            template_id="t",
+            result_id="r",
+            question_text="Which gene?",
+            answering_id="m",
+            parsing_id="j",
+            answering=model,
+            parsing=model,
+        ),
+        outcome=Outcome.CORRECT,
+        template=VerificationResultTemplate(
+            raw_llm_response=answer, trace_messages=[message.to_dict() for message in trace]
+        ),
+        extensions={"karenina-conversation": {"conversation": talk.to_json()}} if talk is not None else {},
+    )
+
+
 def test_a_conversation_comes_back_from_a_result() -> None:
     trace = [*FIRST.trace, Message.user("Are you sure?"), *SECOND.trace]
-    extensions = {"karenina-conversation": {"conversation": TALK.to_json()}}
 
-    assert read_conversation("Which gene?", [message.to_dict() for message in trace], extensions) == TALK
-    assert read_conversation("Which gene?", [], {}) is None
+    assert read_conversation(result(TALK, "[1] assistant ...", trace)) == TALK
+    assert read_conversation(result(None, "BCL2.")) is None
+
+
+def test_a_single_plain_turn_comes_back_from_a_result() -> None:
+    talk = Conversation((FIRST, ConversationTurn(2, left_out=True)))
+
+    assert read_conversation(result(talk, "BCL2.")) == talk
 
 
 def test_a_turn_after_a_failure_is_missing_because_of_it() -> None:
     broken = Conversation((FIRST, ConversationTurn(2)), None)
-    trace = [message.to_dict() for message in FIRST.trace]
-    read = read_conversation("Which gene?", trace, {"karenina-conversation": {"conversation": broken.to_json()}})
+    read = read_conversation(result(broken, "BCL2.", FIRST.trace))
 
     assert read == broken
     assert broken.why_not(TurnChoice(2)) == "turn 2 is missing because the conversation broke off before it"

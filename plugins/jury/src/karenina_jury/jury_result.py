@@ -113,7 +113,7 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
     everything = {**(base.template.parsed_llm_response or {}), **values}
     judged = {name: everything.get(name) for name in bound.judge_fields}
     answer = bound.bind(judged, base.template.raw_llm_response, base.template.known_values or {})
-    conversation = read_conversation(base.metadata.question_text, base.template.trace_messages, base.extensions)
+    conversation = read_conversation(base)
     if conversation is not None:
         read_turns(bound, answer, conversation)
     comparison = Comparison(answer)

@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.models.ports import Message
 from karenina_toolkit import traces
 from karenina_toolkit.fences import fence
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
 
 OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""
@@ -232,17 +235,16 @@ def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[
     yield said, tuple(part)
 
 
-def read_conversation(
-    question: str, trace: Sequence[Mapping[str, Any]], extensions: Mapping[str, Mapping[str, Any]]
-) -> Conversation | None:
-    """Return the conversation stored in a result, or None if the answer has only one turn.
-
-    `question` is the question's text. `trace` and `extensions` are the result's `trace_messages` and `extensions`.
-    """
-    described = extensions.get(OWNER, {}).get("conversation")
+def read_conversation(result: VerificationResult) -> Conversation | None:
+    """Return the conversation stored in a result, or None if its question has neither a script nor a user."""
+    described = result.extensions.get(OWNER, {}).get("conversation")
     if not described:
         return None
-    parts = list(split_at_user([Message.from_dict(message) for message in trace]))
+    question, template = result.metadata.question_text, result.template
+    trace = [Message.from_dict(message) for message in template.trace_messages]
+    if not trace and template.raw_llm_response:  # only the first turn took place, and its answer is plain
+        trace = [Message.assistant(template.raw_llm_response)]
+    parts = list(split_at_user(trace))
     turns = []
     for entry in described["turns"]:
         turn = ConversationTurn(entry["turn"], entry.get("id"), left_out=entry["state"] == "left_out")
@@ -254,16 +256,14 @@ def read_conversation(
     return Conversation(tuple(turns), described["ended"])
 
 
-def show_turns(
-    question: str, trace: Sequence[Mapping[str, Any]], extensions: Mapping[str, Mapping[str, Any]]
-) -> str | None:
-    """Return the conversation in a result as text for people, with a line before each turn, or None if the answer has
-    only one turn.
+def show_turns(result: VerificationResult) -> str | None:
+    """Return the conversation in a result as text for people, with a line before each turn, or None if the question has
+    neither a script nor a user.
 
-    The parameters are those of `read_conversation`. The question is not repeated.
+    The question is not repeated.
     """
     try:
-        conversation = read_conversation(question, trace, extensions)
+        conversation = read_conversation(result)
     except (AttributeError, KeyError, TypeError, ValueError):  # a result file of others may contain anything
         return None
     if conversation is None:

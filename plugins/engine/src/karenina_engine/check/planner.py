@@ -136,13 +136,6 @@ class Planner:
                 self._by_selection_key[key] = pipeline
         return pipeline
 
-    def pipelines(self, questions: Iterable[Question]) -> QuestionPipelines:
-        """Return the pipelines of `questions`. Raises `PlanError` if any question has no valid plan."""
-        pipelines = QuestionPipelines()
-        for question in questions:
-            pipelines.append(self.pipeline(question))
-        return pipelines
-
     def survey(
         self,
         questions: Sequence[Question],

@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
 from karenina_engine.calls.call import PanelModel
+from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
+from karenina_engine.check.run_checks import check_questions
 from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.offline.prompt_preview import Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
@@ -186,15 +188,17 @@ def estimate(
     """Estimate a run over the given questions, without making any calls.
 
     If there is a journal, only the remaining work is counted. `sample` is the maximum number of questions whose prompts
-    are previewed. Logs warnings about unusable plugins. Raises `PlanError` if a question has no valid plan,
-    `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
+    are previewed. Logs warnings about unusable plugins, and about fields and traits without effect. Raises `PlanError`
+    if a question has no valid plan, `ConfigError` if a required plugin is missing or a stage rejects a question, and
+    `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    pipelines = Planner(config, plugins).pipelines(questions)
+    planner, judging = Planner(config, plugins), JudgeNeeds(plugins, config, trust)
+    pipelines, _ = check_questions(plugins, config, questions, trust, planner, judging, offline=True)
     work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
         work.count({})

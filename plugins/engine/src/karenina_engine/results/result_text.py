@@ -54,9 +54,8 @@ def outcome_symbol(outcome: Outcome) -> str:
 
 def answer_text(result: VerificationResult) -> str:
     """Return the answer of a result for people: a conversation of several turns with its turns, or the answer."""
-    template = result.template
-    shown = show_turns(result.metadata.question_text, template.trace_messages, result.extensions)
-    return template.raw_llm_response if shown is None else shown
+    shown = show_turns(result)
+    return result.template.raw_llm_response if shown is None else shown
 
 
 def left_out_fields(result: VerificationResult) -> Mapping[str, str]:
