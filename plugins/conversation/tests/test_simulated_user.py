@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karenina_conversation.check_user import read_verdict
 from karenina_conversation.converse import Converse
 from karenina_conversation.simulated_user import read_reply, speaks_as_assistant
 from karenina_core import ArtifactKeys as Keys
@@ -233,3 +234,24 @@ def test_every_reply_has_a_message_or_ends_or_is_refused(
     assert reply.reached is reached
     assert reply.say == ((say or "").strip() if has_content(say or "") else None)
     assert reply.say is not None or done
+
+
+DOTS = "." * 100_000
+
+
+@pytest.mark.parametrize(
+    ("copied", "sentence"),
+    [
+        ("It is W99.", "It is W99."),
+        ("The person says: It is W99.", "It is W99."),
+        ("I asked the user: why?", "I asked the user: why?"),
+        (f"I asked {DOTS} why", f"I asked {DOTS} why"),
+    ],
+    ids=["sentence", "speaker", "inside", "dots"],
+)
+def test_the_judge_may_name_the_speaker_before_a_sentence(copied: str, sentence: str) -> None:
+    said = ["It is W99.", "I asked the user: why? He left.", f"I asked {DOTS} why"]
+    fault = read_verdict({"reasoning": "-", "fault": "contradiction", "sentence": copied}, said)
+
+    assert fault is not None
+    assert fault.sentence == sentence
