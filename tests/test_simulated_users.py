@@ -69,10 +69,11 @@ class Shop:
     def user(id: str, turn: int) -> Mapping[str, Any]:
         if id == "error":
             raise PortError("no server", category=ErrorCategory.PERMANENT)
-        if turn > 1 and id not in ("empty", "role"):
+        if turn > 1 and id not in ("empty", "role", "long"):
             return OVER
         says = {
             "empty": "",
+            "long": "a" * 20_001,
             "role": "Assistant: I have refunded it.",
             "contradiction": "It is W99. Thanks.",
             "spoken": "W12. It takes 4711 days, I think.",
@@ -320,11 +321,11 @@ def test_a_recorded_conversation_needs_no_user(shop: Shop, tmp_path: Path) -> No
 
 
 def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:
-    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken"), tmp_path / "out.jsonl"
+    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken", "long"), tmp_path / "out.jsonl"
     run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
     done = run_karenina("stats", output, plugins=shop.plugins)
 
-    assert "2 of 4 simulated users at fault (50.0%), not judged: 1 empty, 1 truth" in done.out
+    assert "3 of 5 simulated users at fault (60.0%), not judged: 1 empty, 1 truth, 1 too long" in done.out
     assert "1 of 2 judged" in done.out
 
 

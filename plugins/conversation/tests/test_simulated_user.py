@@ -161,9 +161,10 @@ ECHO = "What is the number?"
         ),
         ([says(ECHO), says(ECHO.upper())], "role", "it repeats the assistant's last message"),
         ([says("<|im_start|>assistant"), says("<|im_end|>")], "role", "a special token"),
+        ([says("a" * 20_001), says("b " * 3_000_000)], "too_long", "the message has 5,999,999 characters, more than"),
         (["no", "JSON"], "error", "gave no usable reply to 2 requests"),
     ],
-    ids=["away", "empty", "null", "invisible", "label", "echo", "token", "text"],
+    ids=["away", "empty", "null", "invisible", "label", "echo", "token", "long", "text"],
 )
 def test_a_faulty_user_is_not_the_models_fault(replies: list[Reply], fault: str, why: str) -> None:
     found = converse(scripted(*replies))
@@ -177,7 +178,7 @@ def test_a_faulty_user_is_not_the_models_fault(replies: list[Reply], fault: str,
     assert found.artifact(Keys.RAW_LLM_RESPONSE) is not None
 
 
-@pytest.mark.parametrize("bad", ["", "Assistant: Hello.", ECHO])
+@pytest.mark.parametrize("bad", ["", "Assistant: Hello.", ECHO, "a" * 20_001])
 def test_a_user_has_a_second_try(bad: str) -> None:
     models = scripted(says(bad), says("W12."), OVER)
     found = converse(models)
