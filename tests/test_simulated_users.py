@@ -320,6 +320,37 @@ def test_a_recorded_conversation_needs_no_user(shop: Shop, tmp_path: Path) -> No
     assert [turn["turn"] for turn in result["extensions"]["karenina-conversation"]["conversation"]["turns"]] == [1, 2]
 
 
+def judge_recording(shop: Shop, folder: Path, *texts: str, more: Sequence[str] = ()) -> CommandResult:
+    file, recorded = write(folder / "b.yaml", "one"), folder / "answers.jsonl"
+    said = ("Hello, I want a refund for one.", *texts)
+    trace = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
+    recorded.write_text(json.dumps({"question_id": "one", "trace": trace}) + "\n", "utf-8")
+    options = ("--recordings", recorded, "-j", "scripted:j", "--json", *more)
+    return run_karenina("run", file, *options, plugins=shop.plugins)
+
+
+@pytest.mark.parametrize("blank", ["", " \n", "\u200b"])
+def test_an_empty_message_of_a_recorded_user_is_listed(shop: Shop, tmp_path: Path, blank: str) -> None:
+    texts = ("The number?", blank, "Please?", "W12.", "It takes 4711 days.")
+    done = judge_recording(shop, tmp_path, *texts)
+
+    assert done.code == 2
+    assert "1 recorded user sends an empty message: 'one' (turn 2)" in done.out + done.err
+    partial = judge_recording(shop, tmp_path, *texts, more=("--partial",))
+    (result,) = partial.json["results"]
+    turns = result["extensions"]["karenina-conversation"]["conversation"]["turns"]
+    assert [turn["state"] for turn in turns] == ["taken", "missing", "missing"]
+
+
+def test_a_recorded_message_without_an_answer_is_no_turn(shop: Shop, tmp_path: Path) -> None:
+    done = judge_recording(shop, tmp_path, "The number?", "W12.", "It takes 4711 days.", "Thanks.")
+
+    (result,) = done.json["results"]
+    turns = result["extensions"]["karenina-conversation"]["conversation"]["turns"]
+    assert [turn["state"] for turn in turns] == ["taken", "taken", "missing"]
+    assert result["outcome"] == "correct"
+
+
 def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:
     file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken", "long"), tmp_path / "out.jsonl"
     run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
