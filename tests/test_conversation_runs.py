@@ -344,6 +344,8 @@ def test_a_recording_is_split_into_its_turns() -> None:
     [
         ((QUESTION, FIRM[0]), "it has no turn 2", ["It is BCL2."]),
         ((QUESTION, FIRM[0], SURE, FIRM[1]), "it has no turn 4", [*FIRM[:2]]),
+        ((QUESTION, FIRM[0], SURE, FIRM[1], WHEN), "turn 4 has no answer", [*FIRM[:2]]),
+        ((QUESTION, FIRM[0], "", FIRM[1], WHEN, FIRM[2]), "turn 2 is another: ''", ["It is BCL2."]),
         ((QUESTION, FIRM[0], "Why?", FIRM[1]), "turn 2 is another: 'Why?'", ["It is BCL2."]),
         ((QUESTION, FIRM[0], SURE, FIRM[1], WHEN, FIRM[2], "Bye", "Bye"), "after turn 4", [*FIRM]),
     ],

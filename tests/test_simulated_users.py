@@ -70,10 +70,11 @@ class Shop:
     def user(id: str, turn: int) -> Mapping[str, Any]:
         if id == "error":
             raise PortError("no server", category=ErrorCategory.PERMANENT)
-        if turn > 1 and id not in ("empty", "role"):
+        if turn > 1 and id not in ("empty", "role", "long"):
             return OVER
         says = {
             "empty": "",
+            "long": "a" * 20_001,
             "role": "Assistant: I have refunded it.",
             "contradiction": "It is W99. Thanks.",
             "spoken": "W12. It takes 4711 days, I think.",
@@ -357,25 +358,43 @@ def test_the_end_of_a_recorded_user_is_not_known(shop: Shop, tmp_path: Path) -> 
     assert re.search("Ended +1 not recorded", stats)
 
 
-def test_a_blank_message_of_a_recorded_user_is_a_turn(shop: Shop, tmp_path: Path) -> None:
-    file = write(tmp_path / "b.yaml", "one")
-    said = ["The number?", " ", "Hello?", "W12.", "It takes 4711 days."]
-    trace = [{"role": "user" if at % 2 else "assistant", "content": text} for at, text in enumerate(said)]
-    Path("answers.jsonl").write_text(json.dumps({"question_id": "one", "trace": trace}) + "\n", "utf-8")
-    options = ("--recordings", "answers.jsonl", "-j", "scripted:j", "--json")
-    done = run_karenina("run", file, *options, plugins=shop.plugins)
+def judge_recording(shop: Shop, folder: Path, *texts: str, more: Sequence[str] = ()) -> CommandResult:
+    file, recorded = write(folder / "b.yaml", "one"), folder / "answers.jsonl"
+    said = ("Hello, I want a refund for one.", *texts)
+    trace = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
+    recorded.write_text(json.dumps({"question_id": "one", "trace": trace}) + "\n", "utf-8")
+    options = ("--recordings", recorded, "-j", "scripted:j", "--json", *more)
+    return run_karenina("run", file, *options, plugins=shop.plugins)
+
+
+@pytest.mark.parametrize("blank", ["", " \n", "\u200b"])
+def test_an_empty_message_of_a_recorded_user_is_listed(shop: Shop, tmp_path: Path, blank: str) -> None:
+    texts = ("The number?", blank, "Please?", "W12.", "It takes 4711 days.")
+    done = judge_recording(shop, tmp_path, *texts)
+
+    assert done.code == 2
+    assert "1 recorded user sends an empty message: 'one' (turn 2)" in done.out + done.err
+    partial = judge_recording(shop, tmp_path, *texts, more=("--partial",))
+    (result,) = partial.json["results"]
+    turns = result["extensions"]["karenina-conversation"]["conversation"]["turns"]
+    assert [turn["state"] for turn in turns] == ["taken", "missing", "missing"]
+
+
+def test_a_recorded_message_without_an_answer_is_no_turn(shop: Shop, tmp_path: Path) -> None:
+    done = judge_recording(shop, tmp_path, "The number?", "W12.", "It takes 4711 days.", "Thanks.")
 
     (result,) = done.json["results"]
+    turns = result["extensions"]["karenina-conversation"]["conversation"]["turns"]
+    assert [turn["state"] for turn in turns] == ["taken", "taken", "missing"]
     assert result["outcome"] == "correct"
-    assert len(result["extensions"]["karenina-conversation"]["conversation"]["turns"]) == 3
 
 
 def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:
-    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken"), tmp_path / "out.jsonl"
+    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken", "long"), tmp_path / "out.jsonl"
     run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
     done = run_karenina("stats", output, plugins=shop.plugins)
 
-    assert "2 of 4 simulated users at fault (50.0%), not judged: 1 empty, 1 truth" in done.out
+    assert "3 of 5 simulated users at fault (60.0%), not judged: 1 empty, 1 truth, 1 too long" in done.out
     assert "1 of 2 judged" in done.out
 
 

@@ -115,7 +115,7 @@ def test_offered_values_can_be_read() -> None:
     seen: dict[str, KnownValue] = {}
 
     def execute(_stage: object, context: VerificationContext) -> None:
-        context.offer_value("words.count", 3)
+        context.offer_value("words.count", 3, why="there are no words")
         context.offer_value("words.lost", None, why="there are no words", counts="wrong")
         seen.update(context.known_values)
 

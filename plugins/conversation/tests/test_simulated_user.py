@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karenina_conversation.check_user import read_verdict
 from karenina_conversation.converse import Converse
 from karenina_conversation.simulated_user import read_reply, speaks_as_assistant
 from karenina_core import ArtifactKeys as Keys
@@ -160,9 +161,10 @@ ECHO = "What is the number?"
         ),
         ([says(ECHO), says(ECHO.upper())], "role", "it repeats the assistant's last message"),
         ([says("<|im_start|>assistant"), says("<|im_end|>")], "role", "a special token"),
+        ([says("a" * 20_001), says("b " * 3_000_000)], "too_long", "the message has 5,999,999 characters, more than"),
         (["no", "JSON"], "error", "gave no usable reply to 2 requests"),
     ],
-    ids=["away", "empty", "null", "invisible", "label", "echo", "token", "text"],
+    ids=["away", "empty", "null", "invisible", "label", "echo", "token", "long", "text"],
 )
 def test_a_faulty_user_is_not_the_models_fault(replies: list[Reply], fault: str, why: str) -> None:
     found = converse(scripted(*replies))
@@ -176,7 +178,7 @@ def test_a_faulty_user_is_not_the_models_fault(replies: list[Reply], fault: str,
     assert found.artifact(Keys.RAW_LLM_RESPONSE) is not None
 
 
-@pytest.mark.parametrize("bad", ["", "Assistant: Hello.", ECHO])
+@pytest.mark.parametrize("bad", ["", "Assistant: Hello.", ECHO, "a" * 20_001])
 def test_a_user_has_a_second_try(bad: str) -> None:
     models = scripted(says(bad), says("W12."), OVER)
     found = converse(models)
@@ -233,3 +235,24 @@ def test_every_reply_has_a_message_or_ends_or_is_refused(
     assert reply.reached is reached
     assert reply.say == ((say or "").strip() if has_content(say or "") else None)
     assert reply.say is not None or done
+
+
+DOTS = "." * 100_000
+
+
+@pytest.mark.parametrize(
+    ("copied", "sentence"),
+    [
+        ("It is W99.", "It is W99."),
+        ("The person says: It is W99.", "It is W99."),
+        ("I asked the user: why?", "I asked the user: why?"),
+        (f"I asked {DOTS} why", f"I asked {DOTS} why"),
+    ],
+    ids=["sentence", "speaker", "inside", "dots"],
+)
+def test_the_judge_may_name_the_speaker_before_a_sentence(copied: str, sentence: str) -> None:
+    said = ["It is W99.", "I asked the user: why? He left.", f"I asked {DOTS} why"]
+    fault = read_verdict({"reasoning": "-", "fault": "contradiction", "sentence": copied}, said)
+
+    assert fault is not None
+    assert fault.sentence == sentence

@@ -230,16 +230,17 @@ class VerificationContext:
     ) -> None:
         """Offer a JSON value to template fields that name it as their source.
 
-        If there is no value, pass None and give the reason in `why`. `counts` then determines whether fields with this
-        source are undecided (no program could find the value) or wrong (the answer has no such value). The result
-        contains the values that its template uses. Raises `UndeclaredArtifact` if the stage does not declare the name
-        in `offers`. Raises `ValueError` if `value` is not JSON, or if it is None and there is no reason.
+        If there is no value, pass None and give the reason in `why`, which is only stored then. `counts` determines
+        whether fields with this source are then undecided (no program could find the value) or wrong (the answer has no
+        such value). The result contains the values that its template uses. Raises `UndeclaredArtifact` if the stage
+        does not declare the name in `offers`. Raises `ValueError` if `value` is not JSON, or if it is None and there is
+        no reason.
         """
         if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
         if value is None and not why:
             raise ValueError(f"the known value {name!r} is None without a reason; state it with why=...")
-        self._state.values[name] = KnownValue(value=value, why=why, counts=counts)
+        self._state.values[name] = KnownValue(value=value, why=why if value is None else None, counts=counts)
 
     @property
     def known_values(self) -> Mapping[str, KnownValue]:

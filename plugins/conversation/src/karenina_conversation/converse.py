@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final, cast
 from uuid import uuid4
 
-from karenina_conversation.fields import Entry, QuestionFields, TurnFields
+from karenina_conversation.fields import Entry, QuestionFields, TurnFields, is_blank
 from karenina_conversation.recorded import is_same_text, recording_problems, split_recorded
 from karenina_conversation.settings import ConversationSettings
 from karenina_conversation.simulated_user import SIMULATED_USER, SimulatedUser, SimulatedUserFailed
@@ -91,8 +91,8 @@ class Converse(Stage):
         """Check the few-shot examples, as `GenerateAnswer` does, and return the model that plays the users, if any.
 
         Raises `ConfigError` for models under test whose sessions cannot be continued, if a question has a simulated
-        user, but there is no model for it, and for recordings that differ from `turns`, unless `partial_recordings` is
-        set; then, they are only logged.
+        user, but there is no model for it, and for recordings that differ from `turns` or in which the user sends an
+        empty message, unless `partial_recordings` is set; then, they are only logged.
         """
         check_examples(config, questions)
         problems = [
@@ -102,7 +102,7 @@ class Converse(Stage):
             if questions and find_adapter(plugins_of(config), model.interface).spec.tier is AgentTier.DEEP_AGENT
         ]
         asked = [(question, turns_of(question)) for question in questions]
-        different = list(recording_problems(config, [(question, fields) for question, fields in asked if fields.turns]))
+        different = list(recording_problems(config, asked))
         if different and not (config.has("partial_recordings") and config.setting("partial_recordings")):
             cure = "correct the recordings, or use --partial (partial_recordings = true) to judge the turns that match"
             problems += [*different, cure]
@@ -148,7 +148,7 @@ class Converse(Stage):
         if context.answer_is_recorded():
             (_, turn), *recorded = split_recorded(turn)
             if isinstance(user, SimulatedUser):  # what its user said is recorded, too, but not why it stopped
-                user = Script([Entry.model_construct(say=said) for said, _ in recorded if said is not None])
+                user = Script([Entry(say="(nothing)" if is_blank(said or "") else said) for said, _ in recorded])
                 unknown = "not_recorded"
         while True:
             turns.append(turn)
@@ -166,8 +166,8 @@ class Converse(Stage):
                 ended = unknown or following.why
                 break
             if context.answer_is_recorded():
-                if not recorded or not is_same_text(recorded[0][0], following.said):
-                    ended = "recording_differs" if recorded else "recording_ends"
+                if not recorded or not recorded[0][1].trace or not is_same_text(recorded[0][0], following.said):
+                    ended = "recording_differs" if recorded and recorded[0][1].trace else "recording_ends"
                     break
                 _, turn = recorded.pop(0)
             else:

@@ -45,9 +45,14 @@ Said = Annotated[
 ]
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a message has no visible text."""
+    return not fold(text).strip()
+
+
 def _refuse_blank(text: str) -> str:
     """Return the text. Raises `ValueError` if it is empty or blank."""
-    if not fold(text).strip():
+    if is_blank(text):
         raise ValueError("it must not be blank")
     return text
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from karenina_conversation.fields import is_blank
 from karenina_conversation.user_side import ConditionUndecided, End, Script
 from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.text import compose
@@ -24,13 +25,13 @@ _NAMED: Final = 3
 def split_recorded(turn: ModelTurn) -> Iterator[tuple[str | None, ModelTurn]]:
     """Yield the turns of a recorded conversation, each with the user's message before it (None for the first).
 
-    How the recording ended, and its usage, belong to the last turn.
+    How the recording ended, and its usage, belong to the last turn with an answer. If a message of the user follows it,
+    the last turn is empty.
     """
     parts = list(split_at_user(turn.trace))
-    for number, (said, trace) in enumerate(parts, 1):
-        last = number == len(parts)
-        part = replace(turn, trace=trace) if last else ModelTurn(trace, is_plain=turn.is_plain)
-        yield said, part
+    last = len(parts) - 1 if parts[-1][1] or len(parts) == 1 else len(parts) - 2
+    for at, (said, trace) in enumerate(parts):
+        yield said, replace(turn, trace=trace) if at == last else ModelTurn(trace, is_plain=turn.is_plain)
 
 
 def is_same_text(one: str | None, other: str) -> bool:
@@ -41,26 +42,34 @@ def is_same_text(one: str | None, other: str) -> bool:
 def recording_problems(
     config: VerificationConfig, questions: Sequence[tuple[Question, QuestionFields]]
 ) -> Iterator[str]:
-    """Yield a message for each model whose recordings have other or fewer messages of the user than `turns`."""
+    """Yield a message for each model whose recordings have other or fewer messages of the user than `turns`.
+
+    A simulated user may have said anything in a recording, but not nothing.
+    """
     for model in config.core.answering_models:
         find = find_adapter(plugins_of(config), model.interface).spec.recording
         if find is None:
             continue
-        different: dict[str, str] = {}
+        scripted: dict[str, str] = {}
+        played: dict[str, str] = {}
         for question, fields in questions:
             for replicate in range(1, config.core.replicate_count + 1):
                 try:
                     said = find(model, CallInfo(question.id, question.question, replicate))
                 except PortError:
                     continue  # reported with the other missing recordings
-                why = _difference(question, fields, said)
-                if why is not None:
-                    different.setdefault(question.id, f"{question.id!r} ({why})")
-        if different:
-            named = ", ".join([*different.values()][:_NAMED])
-            more = f" and {len(different) - _NAMED} more" if len(different) > _NAMED else ""
-            noun = "recorded conversation differs" if len(different) == 1 else "recorded conversations differ"
-            yield f"model {model.id!r}: {len(different)} {noun} from `turns`: {named}{more}"
+                if fields.turns and (why := _difference(question, fields, said)):
+                    scripted.setdefault(question.id, f"{question.id!r} ({why})")
+                elif fields.user is not None and (number := _empty_turn(said)):
+                    played.setdefault(question.id, f"{question.id!r} (turn {number})")
+        for found, one, several in (
+            (scripted, "recorded conversation differs from `turns`", "recorded conversations differ from `turns`"),
+            (played, "recorded user sends an empty message", "recorded users send an empty message"),
+        ):
+            if found:
+                named = ", ".join([*found.values()][:_NAMED])
+                more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+                yield f"model {model.id!r}: {len(found)} {one if len(found) == 1 else several}: {named}{more}"
 
 
 def _difference(question: Question, fields: QuestionFields, said: str | Sequence[Message]) -> str | None:
@@ -68,18 +77,15 @@ def _difference(question: Question, fields: QuestionFields, said: str | Sequence
 
     A condition that cannot be decided is no difference: the run reports it.
     """
-    messages = [Message.assistant(said)] if isinstance(said, str) else list(said)
-    while messages and messages[0].role in ("system", "user"):
-        messages.pop(0)
     script, number = Script(fields.turns), 1
-    parts = list(split_at_user(messages))
+    parts = list(split_at_user(_after_question(said)))
     for at, (_, trace) in enumerate(parts):
         turn = ConversationTurn(number, said=question.question, trace=trace, final=traces.final_ai_message(trace))
         try:
             following = script.advance(turn)
         except ConditionUndecided:
             return None
-        recorded = parts[at + 1][0] if at + 1 < len(parts) else None
+        recorded, answer = parts[at + 1] if at + 1 < len(parts) else (None, ())
         if isinstance(following, End):
             return None if recorded is None else f"it has another message of the user after turn {number}"
         number = following.number
@@ -87,4 +93,22 @@ def _difference(question: Question, fields: QuestionFields, said: str | Sequence
             return f"it has no turn {number}"
         if not is_same_text(recorded, following.said):
             return f"turn {number} is another: {recorded[:60]!r}"
+        if not answer:
+            return f"turn {number} has no answer"
     return None
+
+
+def _empty_turn(said: str | Sequence[Message]) -> int | None:
+    """Return the first turn of a recording in which the user sends an empty message, or None."""
+    messages = _after_question(said)
+    return next(
+        (at for at, (text, _) in enumerate(split_at_user(messages), 1) if at > 1 and is_blank(text or "")), None
+    )
+
+
+def _after_question(said: str | Sequence[Message]) -> list[Message]:
+    """Return the messages of a recording after the question."""
+    messages = [Message.assistant(said)] if isinstance(said, str) else list(said)
+    while messages and messages[0].role in ("system", "user"):
+        messages.pop(0)
+    return messages

@@ -63,10 +63,12 @@ _LABEL: Final = re.compile(
     re.IGNORECASE,
 )
 _WORDS_OF_AN_ECHO: Final = 4
+_LONGEST_MESSAGE: Final = 20_000
+"""The most characters of a message. Nobody writes more in a chat, and a model under test could fail to read it."""
 
 
 class SimulatedUserFailed(NoNextTurn):
-    """Raised when a simulated user cannot go on. `fault` is `error`, `empty` or `role`."""
+    """Raised when a simulated user cannot go on. `fault` is `error`, `empty`, `too_long` or `role`."""
 
     def __init__(self, message: str, fault: str) -> None:
         super().__init__(message)
@@ -99,8 +101,8 @@ class SimulatedUser:
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
         """Return the next message, or why there is none.
 
-        Raises `SimulatedUserFailed` if the call fails, or if two replies are empty, are written as the assistant, or
-        are otherwise unusable.
+        Raises `SimulatedUserFailed` if the call fails, or if two replies are empty, are too long, are written as the
+        assistant, or are otherwise unusable.
         """
         last = history[-1]
         if not self._messages:
@@ -162,10 +164,15 @@ def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -
     """Return a user's reply to the assistant's `answer`.
 
     A user with something left to say is not done: such a reply is refused and, with `lenient`, read as not done. Raises
-    `InvalidReply` if the reply is empty or written as the assistant (see `speaks_as_assistant`).
+    `InvalidReply` if the reply is empty, too long, or written as the assistant (see `speaks_as_assistant`).
     """
     say, done, reached = data["say"], data["done"] is True, data["reached"] is True
     text = say.strip() if isinstance(say, str) else ""
+    if len(text) > _LONGEST_MESSAGE:
+        raise _Unusable(
+            f"the message has {len(text):,} characters, more than {_LONGEST_MESSAGE:,}; write a brief message",
+            "too_long",
+        )
     if why := speaks_as_assistant(text, answer):
         raise _Unusable(f"the message is written as the assistant: it {why}; write as the person", "role")
     if not has_content(text):

@@ -95,7 +95,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 def _user_text(faults: Mapping[str, int]) -> str:
     """Return the number of simulated users at fault, in total and by kind of fault."""
     every, good = sum(faults.values()), faults.get("none", 0)
-    kinds = ", ".join(f"{count:,} {kind}" for kind, count in faults.items() if kind != "none")
+    kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in faults.items() if kind != "none")
     share = f"{every - good:,} of {quantity(every, 'simulated user')} at fault ({percent((every - good) / every)})"
     return f"{share}, not judged: {kinds}" if kinds else share
 
