@@ -27,10 +27,10 @@ _ABOUT: Final = lazy_pattern(
     r"(?:[~≈≃]|(?:about|approximately|approx\.?|around|circa|ca\.?|c\.|roughly|nearly|almost|exactly)(?=\s))\s*", re.I
 )
 _SIGNS: Final = {
-    "<=": r"<=|≤|at most\b|up to\b|no more than\b",
-    ">=": r">=|≥|at least\b|no less than\b|no fewer than\b",
-    "<": r"<|less than\b|fewer than\b|under\b|below\b",
-    ">": r">|more than\b|greater than\b|over\b|above\b",
+    "<=": r"<=|[≤≦⩽≲≯]|at most\b|up to\b|no(?:t)? (?:more|greater|higher) than\b|not exceeding\b",
+    ">=": r">=|[≥≧⩾≳≮]|at least\b|no(?:t)? (?:less|fewer|lower) than\b|upwards of\b",
+    "<": r"<|≪|less than\b|fewer than\b|under\b|below\b",
+    ">": r">|≫|more than\b|greater than\b|over\b|above\b|exceed(?:s|ing)\b|in excess of\b",
 }
 _SIGN: Final = {sign: lazy_pattern(rf"(?:{words})\s*", re.I) for sign, words in _SIGNS.items()}
 _FRACTION: Final = lazy_pattern("([0-9]?) ?([½⅓⅔¼¾⅛⅜⅝⅞])")
