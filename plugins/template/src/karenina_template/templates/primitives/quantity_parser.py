@@ -59,6 +59,8 @@ _SCALES: Final = {
     "hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "mn": 6, "mio": 6, "bn": 9, "mrd": 9,
 }  # fmt: skip
 _SCALE: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
+_NEWTONS: Final = ("mN", "MN")
+"""Units that differ from *mn* (million) only in case."""
 _LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12}
 _LETTER: Final = lazy_pattern(r"\s?(?P<scale>[kmbt])\b", re.I)
 _RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
@@ -264,7 +266,10 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
         return None  # SEK5 is a name
     readings = _readings(match, decimal)
     end = match.end()
-    scale = _SCALE.match(text, end) or (_LETTER.match(text, end) if currency else None)
+    scale = _SCALE.match(text, end)
+    if scale is not None and not currency and scale[0].strip() in _NEWTONS:
+        scale = None
+    scale = scale or (_LETTER.match(text, end) if currency else None)
     if scale is not None:
         shift = {**_SCALES, **_LETTERS}[scale["scale"].casefold()]
         readings = [_shifted(number, shift) for number in readings]
