@@ -171,3 +171,22 @@ def test_any_text_is_read_or_not(text):
     found = read_quantity(text)
     assert found is None or all(isinstance(one, Decimal) for one in found.numbers)
     assert isinstance(NumberWithUnit().check(text, "5 mg"), bool | Undecided)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "not 5 mg",
+            "5 mg is wrong",
+            "anything but 5 mg",
+            "5 mg or more",
+            "5 mg or less",
+            "5 mg maximum",
+            "max. 5 mg",
+        ),
+        *("exceeding 5 mg", "upwards of 5 mg", "≦ 5 mg", "⩾ 5 mg", "≠ 5 mg"),
+    ],
+)
+def test_a_limit_or_rejected_number_is_undecided(value: str) -> None:
+    assert isinstance(NumberWithUnit().check(value, "5 mg"), Undecided)

@@ -152,3 +152,13 @@ def test_pint_is_not_imported_before_a_conversion() -> None:
     )
 
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("written", ["KG", "NM", "CM", "Ml", "MEQ", "cM", "kT", "MGy"])
+def test_a_symbol_in_another_case_is_unknown_if_ambiguous(written: str) -> None:
+    assert read_unit(written) == ()
+
+
+@pytest.mark.parametrize(("written", "unit"), [("Kg", "kg"), ("KHZ", "kHz"), ("Hr", "h"), ("MIN", "min"), ("Km", "km")])
+def test_a_symbol_in_another_case_is_read_if_unambiguous(written: str, unit: str) -> None:
+    assert read_unit(written) == read_unit(unit) != ()

@@ -8,7 +8,9 @@ from typing import Final
 _SYMBOLS: Final = {
     "times": "\u00d7", "cdot": "·", "pm": "±", "mu": "µ", "upmu": "µ", "Omega": "Ω", "ohm": "Ω", "degree": "°",
     "circ": "°", "celsius": "°C", "degreeCelsius": "°C", "approx": "≈", "simeq": "≈", "sim": "~", "leq": "≤",
-    "le": "≤", "geq": "≥", "ge": "≥", "lt": "<", "gt": ">", "AA": "Å", "angstrom": "Å", "Delta": "Δ", "micro": "µ",
+    "le": "≤", "geq": "≥", "ge": "≥", "leqslant": "≤", "geqslant": "≥", "leqq": "≤", "geqq": "≥", "lesssim": "≲",
+    "gtrsim": "≳", "ll": "≪", "gg": "≫", "neq": "≠", "ne": "≠", "nless": "≮", "ngtr": "≯",
+    "lt": "<", "gt": ">", "AA": "Å", "angstrom": "Å", "Delta": "Δ", "micro": "µ",
     "left": "", "right": "", "displaystyle": "", "quad": " ", "qquad": " ", "per": "/", "percent": "%",
 }  # fmt: skip
 _DEEPEST: Final = 8

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
+from karenina_template.templates.primitives.limits import find_limit_or_rejection, without_refused
 from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
@@ -71,9 +72,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
       if only the other reading is right. *1,5* has one reading, 1.5.
     - `molar_mass`: the mass of a mole in grams, with which 5 mg/dL of glucose is 0.2775 mmol/L. Without it, a mass is
       undecided if the ground truth is an amount of substance.
-    - `unreadable`: whether a text without a quantity, a range, a limit (*more than 5 mg*) and two different quantities
-      count as wrong ("wrong") or leave the item undecided ("not_judged", the default). A range or limit that excludes
-      the ground truth is always wrong.
+    - `unreadable`: whether a text without a quantity, a range, a limit (*more than 5 mg*, *5 mg or less*), a rejected
+      quantity (*not 5 mg*) and two different quantities count as wrong ("wrong") or leave the item undecided
+      ("not_judged", the default). A range or limit that excludes the ground truth is always wrong.
 
     Without a tolerance, numbers must be equal; a conversion may change the tenth digit. An uncertainty such as *± 0.2*
     is ignored in a value, and is the tolerance of a ground truth if the rule has none.
@@ -167,12 +168,15 @@ class Quantity(ReadingPrimitive, defer_build=True):
 
     def _judge(self, text: str, truth: _Truth) -> Verdict:
         """Return the verdict on a text without LaTeX and uncertainty."""
+        text = without_refused(text)
         parts = split_sum(text)
+        words = find_limit_or_rejection(text, quantities := find_quantities(text, self.decimal, is_unit))
+        if quantities and words:
+            return Unreadable(f"{words!r} in {_quoted(text)} makes the quantity a limit or rejects it")
         if len(parts) > 1:
             total = self._add([read_quantity(part, self.decimal, is_unit) for part in parts])
             if total is not None:
                 return self._compare_number(total.number, total.meanings, truth)
-        quantities = find_quantities(text, self.decimal, is_unit)
         if not quantities:
             return Unreadable(f"{_quoted(text)} contains no number")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]

@@ -198,12 +198,22 @@ for _names, _spelling, _is_word in _entries():
     (_WORDS if _is_word else _SYMBOLS).setdefault(_spelling, _names)
     _ANY_CASE.setdefault(_spelling.casefold(), set()).add(_names)
 
+_WITH_ANY_PREFIX: Final[dict[str, dict[str, tuple[str, ...]]]] = {}
+"""By symbols in lower case, the units that any common prefix makes of a symbol, such as the megaliter."""
+for _line in (*_WITH_PREFIXES.strip().splitlines(), "metric_ton ; t", "dalton or molar_dalton_ ; Da"):
+    _name, _listed = (part.strip() for part in _line.split(";")[:2])
+    for _prefix in "fpnumckMGTP":
+        for _symbol in filter(None, _listed.split(", ")):
+            _spelling = f"{_prefix}{_symbol.removeprefix('_')}"
+            _names = tuple(_PREFIXES[_prefix] + one for one in _name.split(" or "))
+            _WITH_ANY_PREFIX.setdefault(_spelling.casefold(), {})[_spelling] = _names
+
 
 def find_names(written: str) -> tuple[str, ...]:
     """Return the names in pint for a unit without exponent, such as ("milligram",) for *mg*; empty if it is unknown.
 
-    There are several for a symbol with several meanings, such as C. Case matters for symbols, unless only one unit is
-    written in this way, as with *MMOL*.
+    There are several for a symbol with several meanings, such as C. Case matters for symbols, unless only one unit can
+    be meant, also with prefixes that this list does not have: *UMOL* is a micromole, but *ML* may be a megaliter.
     """
     if written in _SYMBOLS:
         return _SYMBOLS[written]
@@ -213,7 +223,11 @@ def find_names(written: str) -> tuple[str, ...]:
     for name in (word, word[:-1] if word.endswith("s") and len(word) > 3 else word, _singular(word)):
         if name in _WORDS:
             return _WORDS[name]
-    units = _ANY_CASE.get(word, set())
+    readings = _WITH_ANY_PREFIX.get(word, {})
+    same_symbol = {spelling for spelling in readings if spelling[1:] == written[1:]}
+    if len(same_symbol) == 1 and (written in readings or not written.isupper()):
+        return _SYMBOLS.get(same_symbol.pop(), ())
+    units = _ANY_CASE.get(word, set()).union(readings.values())
     return next(iter(units)) if len(units) == 1 and len(word) > 1 else ()
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
+from karenina_template.templates.primitives.limits import find_limit_or_rejection
 from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
@@ -54,7 +55,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     - another unit of the same kind (g for mg);
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number;
-    - a range or a limit (*more than 5*) instead of a number;
+    - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);
     - the other reading of a decimal mark or of brackets;
     - the fraction 0.05 for 5 %;
     - words that change a number (*a loss of 5* for -5, *half*, *a dozen*, *none*).
@@ -93,6 +94,8 @@ class NumberWithUnit(Primitive, defer_build=True):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is True for quantity in quantities):
                 return Undecided(f"words in {_quoted(text)} may make the number negative")
+        if True in verdicts and (words := find_limit_or_rejection(text, quantities)):
+            return Undecided(f"{words!r} in {_quoted(text)} makes the number a limit or rejects it")
         if not verdicts or all(verdict is False for verdict in verdicts):
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):

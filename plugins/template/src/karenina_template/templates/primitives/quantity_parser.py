@@ -27,10 +27,10 @@ _ABOUT: Final = lazy_pattern(
     r"(?:[~≈≃]|(?:about|approximately|approx\.?|around|circa|ca\.?|c\.|roughly|nearly|almost|exactly)(?=\s))\s*", re.I
 )
 _SIGNS: Final = {
-    "<=": r"<=|≤|at most\b|up to\b|no more than\b",
-    ">=": r">=|≥|at least\b|no less than\b|no fewer than\b",
-    "<": r"<|less than\b|fewer than\b|under\b|below\b",
-    ">": r">|more than\b|greater than\b|over\b|above\b",
+    "<=": r"<=|[≤≦⩽≲≯]|at most\b|up to\b|no(?:t)? (?:more|greater|higher) than\b|not exceeding\b",
+    ">=": r">=|[≥≧⩾≳≮]|at least\b|no(?:t)? (?:less|fewer|lower) than\b|upwards of\b",
+    "<": r"<|≪|less than\b|fewer than\b|under\b|below\b",
+    ">": r">|≫|more than\b|greater than\b|over\b|above\b|exceed(?:s|ing)\b|in excess of\b",
 }
 _SIGN: Final = {sign: lazy_pattern(rf"(?:{words})\s*", re.I) for sign, words in _SIGNS.items()}
 _FRACTION: Final = lazy_pattern("([0-9]?) ?([½⅓⅔¼¾⅛⅜⅝⅞])")
@@ -59,6 +59,8 @@ _SCALES: Final = {
     "hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "mn": 6, "mio": 6, "bn": 9, "mrd": 9,
 }  # fmt: skip
 _SCALE: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
+_NEWTONS: Final = ("mN", "MN")
+"""Units that differ from *mn* (million) only in case."""
 _LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12}
 _LETTER: Final = lazy_pattern(r"\s?(?P<scale>[kmbt])\b", re.I)
 _RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
@@ -264,7 +266,10 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
         return None  # SEK5 is a name
     readings = _readings(match, decimal)
     end = match.end()
-    scale = _SCALE.match(text, end) or (_LETTER.match(text, end) if currency else None)
+    scale = _SCALE.match(text, end)
+    if scale is not None and not currency and scale[0].strip() in _NEWTONS:
+        scale = None
+    scale = scale or (_LETTER.match(text, end) if currency else None)
     if scale is not None:
         shift = {**_SCALES, **_LETTERS}[scale["scale"].casefold()]
         readings = [_shifted(number, shift) for number in readings]
