@@ -109,6 +109,18 @@ def test_columns_of_other_names_are_mapped(tmp_path: Path, caplog: pytest.LogCap
     assert "unused columns: 'Level'" in caplog.text
 
 
+@pytest.mark.parametrize(("type", "meant"), [("nmber", "number"), ("numericc", "numeric"), ("lst", "list")])
+def test_an_unknown_type_among_known_ones_is_an_error(type: str, meant: str, tmp_path: Path) -> None:
+    file = written(tmp_path, f"question,answer,type\nHow many?,1,number\nWhen?,2,number\nHow long?,3,{type}\n")
+    with pytest.raises(ValueError, match=f"line 4: unknown answer type '{type}'; did you mean '{meant}'"):
+        Benchmark.load(file)
+
+
+def test_a_column_type_with_other_words_is_unused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    Benchmark.load(written(tmp_path, "question,answer,type\nHow many?,1,easy\nWhen?,2,hard\nWhich?,3,text\n"))
+    assert "unused columns: 'type'" in caplog.text
+
+
 def test_another_column_that_could_be_the_right_answer_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

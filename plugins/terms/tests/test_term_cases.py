@@ -1,4 +1,5 @@
-"""The tables of cases: `own.jsonl`, and `stranger.jsonl` by an author who had seen only the design."""
+"""The tables of cases: `own.jsonl`, `stranger.jsonl` by an author who had seen only the design, and `reported.jsonl` of
+names that were compared wrongly."""
 
 from __future__ import annotations
 

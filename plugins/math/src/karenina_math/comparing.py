@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.evaluation import NoValue, OutOfReach, Point, equal, number, value_of
+from karenina_math.solution_sets import has_no_other_roots, is_member, trial_points
 from karenina_math.trees import (
     MIRRORED,
     SETS,
@@ -21,11 +22,15 @@ from karenina_math.trees import (
     contains,
     difference,
     ends,
+    hard_relations,
     is_name,
     is_real_set,
+    is_solution_set,
     items_of,
     membership,
     named_values,
+    readings,
+    symbols_of,
     terms,
     unnamed,
 )
@@ -37,6 +42,21 @@ _ENOUGH: Final = 3
 
 def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
     """Return [True] or [False], or a list of None and the reason why the trees cannot be compared."""
+    firsts, seconds = readings(truth), readings(value)
+    pairs = list(zip(firsts, seconds, strict=False))
+    if len(firsts) != len(seconds):
+        pairs = [(first, second) for first in firsts for second in seconds]
+    found = [_compare(first, second, domain, ordered, tolerance) for first, second in pairs]
+    if any(reply != found[0] for reply in found):
+        reason = "the commas between inequalities may mean 'and' or 'or'"
+        return next((reply for reply in found if not isinstance(reply[0], bool)), [None, reason])
+    if found[0] == [True] and {truth[0], value[0]} == {"and", "or"} and firsts[0][0] == "list":
+        return [None, "one value says 'and', the other 'or'"]
+    return found[0]
+
+
+def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
+    """Return what `compare` does, for one reading of each tree."""
     try:
         rules = _Rules(domain, ordered, Fraction(tolerance), common=False)
         verdict = rules.same(_expanded(truth), _expanded(value))
@@ -95,10 +115,12 @@ class _Rules:
             return self._same_numbers(unnamed(one), unnamed(other))
         one, other = membership(one), membership(other)
         real = [is_real_set(tree) for tree in (one, other)]
-        if all(real) or (any(real) and not one[0] == other[0] == "relation"):
+        are_relations = one[0] == other[0] == "relation"
+        are_sets = all(is_solution_set(tree if tree[0] == "relation" else as_set(tree)) for tree in (one, other))
+        if all(real) or ((any(real) or are_sets) and not are_relations):
             return self._same_sets(one, other)
         if one[0] == "relation" or other[0] == "relation":
-            return self._same_relations(one, other)
+            return self._same_relations(one, other) or (are_relations and are_sets and self._same_sets(one, other))
         for kind in ("tuple", "matrix", "interval"):
             if kind in (one[0], other[0]):
                 return self._same_rows(one, other)
@@ -123,7 +145,11 @@ class _Rules:
         first, second = terms(one), terms(other)
         if len(first) != len(second):
             return False
-        crossed = ([["times", first[0], b], ["times", a, second[0]]] for a, b in zip(first, second, strict=True))
+        for ratio in (first, second):
+            if all(equal(value_of(term, self._point()), Fraction(0)) for term in ratio):
+                raise NoValue("all terms of the ratio are zero")
+        pairs = list(zip(first, second, strict=True))
+        crossed = ((["times", a, d], ["times", c, b]) for (a, b), (c, d) in combinations(pairs, 2))
         if not all(self._same_numbers(*pair) for pair in crossed):
             return False
         if "time" in (one[0], other[0]):
@@ -166,11 +192,24 @@ class _Rules:
             return self._same_pairs(named, second[0])
         if others is not None and len(first) == 1 and first[0][0] == "tuple":
             return self._same_pairs(others, first[0])
-        if self.ordered and kinds <= {"list"}:
+        is_system = all(item[0] == "relation" and assigned(item) is None for item in (*first, *second))
+        if self.ordered and kinds <= {"list"} and not is_system:
             pairs = zip(first, second, strict=False)
             return len(first) == len(second) and all(self.same(*pair) for pair in pairs)
-        first, second = self._distinct(first), self._distinct(second)
-        return len(first) == len(second) and all(any(self.same(item, right) for right in second) for item in first)
+        distinct = self._distinct(first), self._distinct(second)
+        if len(distinct[0]) != len(distinct[1]) or not all(self._count(item, distinct[1]) for item in distinct[0]):
+            return False
+        if "set" in kinds or "solutions" in kinds:
+            return True
+        if all(self._count(item, first) == self._count(item, second) for item in distinct[0]):
+            return True
+        if len(distinct[0]) in (len(first), len(second)):
+            raise OutOfReach("one value repeats an item, which may state its multiplicity")
+        return False
+
+    def _count(self, item: Tree, items: Sequence[Tree]) -> int:
+        """Return how many of the items are equal to an item."""
+        return sum(self.same(item, other) for other in items)
 
     def _same_pairs(self, named: Mapping[str, Tree], pair: Tree) -> bool:
         """Return whether *x = 2, y = 1* is the tuple *(2, 1)*: the names are in the order of the alphabet.
@@ -263,8 +302,10 @@ class _Rules:
 
     def _same_sets(self, one: Tree, other: Tree) -> bool:
         """Return whether two sets of real numbers are equal: whether they agree at and between all their ends."""
+        names = symbols_of([one, other])
         one, other = as_set(one), as_set(other)
-        if not (is_real_set(one) and is_real_set(other)):
+        relations = [*hard_relations(one), *hard_relations(other)]
+        if not (is_solution_set(one) and is_solution_set(other)):
             return False
         point = self._point()
         found: list[Any] = []
@@ -278,7 +319,17 @@ class _Rules:
         finite = sorted((end for end in found if not mpmath.isinf(number(end))), key=number)
         tried = [*finite, *((number(low) + number(high)) / 2 for low, high in pairwise(finite))]
         tried += [number(finite[0]) - 1, number(finite[-1]) + 1] if finite else [Fraction(0)]
-        return all(_is_member(x, one, point) is _is_member(x, other, point) for x in tried)
+        if relations:
+            tried += trial_points(relations, point)
+        if not all(is_member(x, one, point) is is_member(x, other, point) for x in tried):
+            if relations and self.domain in ("positive", "integer"):
+                raise OutOfReach("inequalities are compared for all real numbers")
+            return False
+        if len(names) > 1:
+            raise OutOfReach("the inequalities are about different symbols")
+        if not all(has_no_other_roots(relation, finite, point) for relation in relations):
+            raise OutOfReach("whether the inequalities have the same solutions is not decided")
+        return True
 
 
 class _Symbols:
@@ -299,24 +350,3 @@ class _Symbols:
         if self._domain == "complex":
             return mpmath.mpc(number(size * sign), source.uniform(-2, 2))
         return size if self._domain == "positive" else size * sign
-
-
-def _is_member(x: Any, tree: Tree, point: Point) -> bool:
-    """Return whether a real number is in a set."""
-    match tree[0]:
-        case "reals":
-            return True
-        case "set":
-            return any(equal(x, value_of(item, point)) for item in tree[1:])
-        case "interval":
-            low, high = (number(value_of(end, point)) for end in tree[3:])
-            low, high = mpmath.re(low), mpmath.re(high)
-            if equal(x, low):
-                return bool(tree[1]) and (bool(tree[2]) or not equal(x, high))
-            if equal(x, high):
-                return bool(tree[2])
-            return bool(low < number(x) < high)
-    if tree[0] not in ("union", "intersection", "difference"):
-        raise NoValue(f"a {tree[0]} is no set")
-    left, right = (_is_member(x, as_set(part), point) for part in tree[1:])
-    return {"union": left or right, "intersection": left and right, "difference": left and not right}[tree[0]]

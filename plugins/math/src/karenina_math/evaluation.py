@@ -112,8 +112,12 @@ def _value(tree: Tree, point: Point) -> Value:
             return _power(values[0], values[1])
         case "root":
             return _root(values[0], values[1])
+        case "percent":
+            return _combine(values[0], Fraction(100), "/")
         case "factorial":
             return _factorial(values[0])
+        case "double factorial":
+            return _double_factorial(values[0])
         case "binomial":
             return _binomial(values[0], values[1])
         case "degrees":
@@ -188,6 +192,15 @@ def _factorial(value: Value) -> Value:
     if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
         return Fraction(math.factorial(int(value)))
     return mpmath.factorial(number(value))
+
+
+def _double_factorial(value: Value) -> Value:
+    """Return a double factorial, such as 15 for *5!!*. Raises `OutOfReach` if it is too large."""
+    if abs(number(value)) > _LARGEST_FACTORIAL:
+        raise OutOfReach("a factorial is too large")
+    if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
+        return Fraction(math.prod(range(int(value), 0, -2)))
+    return mpmath.fac2(number(value))
 
 
 def _binomial(above: Value, below: Value) -> Value:

@@ -29,7 +29,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     - `domain`: the numbers that symbols stand for: "real" (the default), "positive", "integer" or "complex".
       *\\sqrt{x^2}* equals *x* only for positive *x*.
     - `ordered`: whether the order counts in a list without brackets. Set it to false for a list of solutions. Tuples
-      and intervals always have an order, and sets never.
+      and intervals always have an order, and sets never. How often a list repeats an item counts: *1, 1, 2* is not
+      *1, 2, 2*.
     - `tolerance`: the greatest difference of numbers. Without it, *0.333* is not 1/3.
     - `unreadable`: whether a text that is no expression counts as wrong ("wrong") or leaves the item undecided
       ("not_judged", the default).
@@ -37,8 +38,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     Expressions are equal if they have the same values, to 45 digits, at several points. *x = 3* and *AB = 3* equal *3*,
     *x = 2, y = 1* the pair *(2, 1)*, an inequality its interval, an equation its multiples, and *3:2* equals *6:4*. *i*
     and *e* are constants. Undecided are *log* if the result depends on its base, *1/2x*, the same number in another
-    base (*204_5* for *54*), *1,22* for *1.22*, a text of more than 2,000 characters, and a comparison that takes too
-    long.
+    base (*204_5* for *54*), *1 or 2* for *1 and 2*, *x^3 < 8* for *x < 2*, *1,22* for *1.22*, a text of
+    more than 2,000 characters, and a comparison that takes too long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -58,8 +59,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     def mutate(self, expected: object) -> object:
         """Return the ground truth plus a number beyond the tolerance, or another number if it is no single value."""
         tree = self._truth(expected)
-        if tree[0] in ("list", "set", "tuple", "interval", "matrix", "relation", "union", "intersection", "difference",
-                       "reals"):  # fmt: skip
+        if tree[0] in ("list", "and", "or", "set", "tuple", "interval", "matrix", "relation", "union", "intersection",
+                       "difference", "reals"):  # fmt: skip
             return "987654321.5"
         distance = 1 + 2 * (self.tolerance or 0)
         return f"({str(text_of(expected)).strip(' $.')})+{exact(distance):f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from karenina_math.tokens import FUNCTIONS, GREEK, NotReadable, Token, TooLarge, tokens_of
-from karenina_math.trees import Tree, is_mixed
+from karenina_math.trees import Tree, beside, quotient
 
 DEEPEST: Final = 60
 _MOST_SYMBOLS: Final = 20
@@ -19,6 +19,7 @@ _OVER: Final = frozenset({"/", "\\div"})
 _FRACTIONS: Final = frozenset({"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"})
 _MATRICES: Final = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "array"})
 _APPLIED: Final = frozenset("fghFGHP")
+_SEPARATORS: Final = frozenset({",", ";", "and", "or"})
 _BASES: Final = [str(base) for base in range(2, 37)]
 _CLOSING: Final = frozenset(
     {")", "]", "}", "\\}", ",", ";", ":", "&", "\\\\", "\\end", "\\rfloor", "\\rceil", "\\rangle"}
@@ -49,13 +50,18 @@ class _Reader:
         self._bars = 0
 
     def items(self) -> Tree:
-        """Return a list of items that are separated by commas."""
+        """Return a list of items that are separated by commas, *and* or *or*. Raises `TooLarge` for both words."""
         found = [self._item()]
-        while self._take(",", ";"):
-            while self._take(",", ";"):
-                pass
+        words: set[str] = set()
+        while (sign := self._next()) in _SEPARATORS:
+            while (sign := self._next()) in _SEPARATORS:
+                words.add(sign)
+                self.place += 1
             found.append(self._item())
-        return ["list", *found]
+        words &= {"and", "or"}
+        if len(words) > 1:
+            raise TooLarge("'and' beside 'or' has two readings")
+        return [words.pop() if words else "list", *found]
 
     def _item(self) -> Tree:
         """Return an expression, a set, or a relation of several of them."""
@@ -116,7 +122,7 @@ class _Reader:
                 right = self._power()
                 if minus:
                     right = ["minus", right]
-                left = ["over" if sign in _OVER else "times", left, right]
+                left = quotient(left, right) if sign in _OVER else ["times", left, right]
                 after_slash = sign == "/"
             elif self._starts_factor():
                 if self._kind() in ("number", "repeating"):
@@ -124,8 +130,7 @@ class _Reader:
                 if after_slash:
                     raise TooLarge("a product after a slash has two readings, as in 1/2x")
                 right = self._power()
-                mixed = is_mixed(left, right)
-                left = ["sum", left, right] if mixed else ["times", left, right]
+                left = beside(left, right)
             else:
                 return left
 
@@ -134,9 +139,12 @@ class _Reader:
         base = self._primary()
         while True:
             if self._take("!"):
-                base = ["factorial", base]
+                is_double = self._take("!")
+                if is_double and self._next() == "!":
+                    raise NotReadable("a multiple factorial is not read")
+                base = ["double factorial" if is_double else "factorial", base]
             elif self._take("%"):
-                base = ["over", base, ["number", "100"]]
+                base = ["percent", base]
             elif self._take("^"):
                 if self._take("\\circ"):
                     base = ["degrees", base]
@@ -228,7 +236,8 @@ class _Reader:
             only: Tree = inner[1]
             return only
         if sign == "(" and closing == ")":
-            return ["tuple", *inner[1:]]
+            is_condition = inner[0] in ("and", "or") and all(item[0] == "relation" for item in inner[1:])
+            return inner if is_condition else ["tuple", *inner[1:]]
         if len(inner) == 3:
             return ["interval", sign == "[", closing == "]", inner[1], inner[2]]
         if sign == "[" and closing == "]":
@@ -239,7 +248,7 @@ class _Reader:
         """Return what a command of LaTeX, or a function in plain text, stands for."""
         plain = name[1:]
         if name in _FRACTIONS:
-            return ["over", self._argument(), self._argument()]
+            return quotient(self._argument(), self._argument())
         if name == "\\sqrt":
             index = None
             if self._take("["):

@@ -227,7 +227,9 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
     if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo") or word in GREEK:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]
     if word.lower() in ("and", "or"):
-        return [Token("sign", ",", spaced)]
+        return [Token("sign", word.lower(), spaced)]
     if len(word) > 3 or (word.lower() in _PROSE and not word.isupper()):  # NO is a segment in geometry
         raise NotReadable(f"{word!r} is no expression")
+    if len(word) > 2 and word.islower() and list(word) != sorted(word):  # "cat" and "act" are not one product
+        raise NotReadable(f"{word!r} may be a word (write a product of letters with spaces or signs between them)")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]

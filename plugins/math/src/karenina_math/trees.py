@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any, Final
+
+from karenina_math.tokens import NotReadable, TooLarge
 
 Tree = list[Any]
 """The kind of a node, and its parts. JSON can carry it to a child process."""
@@ -21,7 +24,7 @@ def contains(trees: Sequence[object], word: str) -> bool:
 
 def items_of(tree: Tree) -> list[Tree]:
     """Return the items of a list or set, of which a single expression is the only one."""
-    return tree[1:] if tree[0] in ("list", "solutions", "set") else [tree]
+    return tree[1:] if tree[0] in ("list", "and", "or", "solutions", "set") else [tree]
 
 
 def membership(tree: Tree) -> Tree:
@@ -90,13 +93,15 @@ def as_set(tree: Tree) -> Tree:
     """Return a pair in parentheses as an open interval, an inequality as one with its ends, and others unchanged."""
     if tree[0] == "tuple" and len(tree) == 3:
         return ["interval", False, False, tree[1], tree[2]]
-    if tree[0] != "relation":
+    if tree[0] != "relation" or not (is_real_set(tree) or _is_value(tree)):
         return tree
     infinity: Tree = ["constant", "infty"]
     if len(tree) == 4:
         left, sign, right = tree[1:]
         if right[0] in _VARIABLE:
             left, right, sign = right, left, MIRRORED.get(sign, sign)
+        if sign == "=":
+            return ["set", right]
         if sign == "!=":
             return ["difference", ["reals"], ["set", right]]
         if sign in ("<", "<="):
@@ -106,6 +111,56 @@ def as_set(tree: Tree) -> Tree:
     if first in (">", ">="):
         low, high, first, second = high, low, MIRRORED[second], MIRRORED[first]
     return ["interval", first == "<=", second == "<=", low, high]
+
+
+def readings(tree: Tree) -> list[Tree]:
+    """Return the meanings of a list: a union or intersection (or, with commas, both) if it consists of inequalities."""
+    if tree[0] not in ("list", "and", "or"):
+        return [tree]
+    items = [readings(item)[0] for item in tree[1:]]
+    if not all(map(_is_condition, items)) or len(symbols_of(items)) != 1 or not any(map(is_solution_set, items)):
+        return [["list", *items]]
+    kinds = {"list": ("union", "intersection"), "or": ("union",), "and": ("intersection",)}[tree[0]]
+    return [reduce(lambda one, other: [kind, one, other], items) for kind in kinds]
+
+
+def is_solution_set(tree: Tree) -> bool:
+    """Return whether a tree is a set of real numbers, or inequalities of one symbol, alone or joined."""
+    if is_real_set(tree):
+        return True
+    if tree[0] in ("union", "intersection"):
+        return all(map(_is_condition, tree[1:])) and len(symbols_of(tree)) == 1
+    return tree[0] == "relation" and _is_condition(tree) and set(tree[2::2]) != {"="} and len(symbols_of(tree)) == 1
+
+
+def _is_condition(tree: Tree) -> bool:
+    """Return whether a tree is a relation of real numbers and a symbol, or several that are joined."""
+    if tree[0] != "relation":
+        return is_solution_set(tree)
+    others = ("apply", "i", "in", "pm", "mp", "tuple", "matrix", "ratio", "time", *SETS)
+    return not any(contains((tree,), other) for other in others)
+
+
+def _is_value(tree: Tree) -> bool:
+    """Return whether a relation is an equation of a symbol and a number."""
+    named = assigned(tree)
+    return named is not None and named[0][0] == "symbol" and not contains((named[1],), "symbol")
+
+
+def hard_relations(tree: Tree) -> Iterator[Tree]:
+    """Yield the relations of a set that are no intervals, such as *x^2 < 4*."""
+    if tree[0] == "relation" and as_set(tree) is tree:
+        yield tree
+    elif tree[0] in ("union", "intersection", "difference"):
+        for part in tree[1:]:
+            yield from hard_relations(part)
+
+
+def symbols_of(tree: object) -> set[str]:
+    """Return the names of the symbols in a tree."""
+    if not isinstance(tree, list):
+        return set()
+    return {tree[1]} if tree[:1] == ["symbol"] else set().union(*map(symbols_of, tree))
 
 
 def is_real_set(tree: Tree) -> bool:
@@ -133,7 +188,7 @@ def ends(tree: Tree) -> Iterator[Tree]:
                 yield from ends(as_set(part))
 
 
-def is_mixed(left: Tree, right: Tree) -> bool:
+def _is_mixed(left: Tree, right: Tree) -> bool:
     """Return whether an integer before a proper fraction is a mixed number, such as two and a half."""
     if left[0] != "number" or not left[1].isdigit() or right[0] != "over":
         return False
@@ -144,3 +199,28 @@ def is_mixed(left: Tree, right: Tree) -> bool:
         and below[1].isdigit()
         and 0 < int(above[1]) < int(below[1])
     )
+
+
+def beside(left: Tree, right: Tree) -> Tree:
+    """Return a product without a sign, or a mixed number, such as *12\\frac{1}{2}*, with the sign after it."""
+    if _is_mixed(left, right):
+        return ["sum", left, right]
+    if right[0] in ("percent", "degrees") and _is_mixed(left, right[1]):
+        return [right[0], ["sum", left, right[1]]]
+    if right[0] in ("power", "factorial", "double factorial") and _is_mixed(left, right[1]):
+        raise TooLarge("a sign after a mixed number has two readings")
+    return ["times", left, right]
+
+
+def quotient(above: Tree, below: Tree) -> Tree:
+    """Return a quotient. Raises `NotReadable` for a derivative, such as *\\frac{dy}{dx}*."""
+    if below[0] == "times" and _is_differential(above) and _is_differential(below):
+        raise NotReadable("a derivative is not read")
+    return ["over", above, below]
+
+
+def _is_differential(tree: Tree) -> bool:
+    """Return whether a tree is *d*, *dx* or *d^2 y*, as in a derivative."""
+    while tree[0] == "times":
+        tree = tree[1]
+    return tree == ["symbol", "d"] or (tree[0] == "power" and tree[1] == ["symbol", "d"])

@@ -35,10 +35,10 @@ class SameTerm(ReadingPrimitive, defer_build=True):
     - `unreadable`: whether a text that names no term of the table counts as wrong ("wrong") or leaves the item
       undecided ("not_judged", the default).
 
-    Case, accents, hyphens and spaces make no difference, unless a name is equal without that. A name that also belongs
-    to another term is undecided, unless it is the main name or identifier of the ground truth. The name of another term
-    is wrong, also that of a broader one. A name with a second one in brackets must mean one term. Obsolete terms of an
-    ontology are left out.
+    Case, accents, hyphens and spaces make no difference, unless a name is equal without that: *CO* is not *Co* if both
+    are main names, and *co* is undecided. A name that also belongs to another term is undecided, unless it is the main
+    name or identifier of the ground truth alone. The name of another term is wrong, also that of a broader one. A name
+    with a second one in brackets must mean one term. Obsolete terms of an ontology are left out.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -93,6 +93,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
                     if truth in one or truth in other:
                         return Undecided(f"{value[:60]!r} names two terms, one of which is the ground truth")
                     return False
+        exact = table.exact_terms(value)
+        if exact and truth not in exact and truth in found and min(exact.values()) < RELATED:
+            return Undecided(f"{value[:60]!r} is a name of another term, and in another case of the ground truth")
         return self._judge(found, truth, value)
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
@@ -102,7 +105,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         strong = {term for term, rank in found.items() if rank < RELATED or self.related}
         if truth not in found:
             return False if strong else Undecided(f"{value[:60]!r} is only related to terms of the table")
-        if found[truth] <= NAME or (strong == {truth}):
+        if strong == {truth} or [term for term, rank in found.items() if rank <= NAME] == [truth]:
             return True
         if truth not in strong:
             return Undecided(f"{value[:60]!r} is only related to the ground truth (set `related` to accept it)")

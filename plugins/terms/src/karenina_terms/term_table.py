@@ -70,9 +70,13 @@ class TermTable:
     def terms(self, text: str) -> dict[str, int]:
         """Return the terms that a text names, with the strongest way in which it names each (`NAME` ...).
 
-        Differences of case never count. Hyphens, spaces and accents do not, if no name is equal without that.
+        Differences of case count if a main name is equal without them, and those of hyphens, spaces and accents if any
+        name is.
         """
-        if found := self._find("key", [key_of(text)]):
+        found = self.exact_terms(text)
+        if found and min(found.values()) <= NAME:
+            return found
+        if found := self.folded_terms(text):
             return found
         for key in identifier_keys(text):
             if found := {term: rank for term, rank in self._find("key", [key]).items() if rank == IDENTIFIER}:
@@ -85,6 +89,10 @@ class TermTable:
         with self._lock:
             query = "SELECT term, min(rank) FROM names WHERE key = ? AND written = ? GROUP BY term"
             return dict(self._database.execute(query, (key_of(text), text)).fetchall())
+
+    def folded_terms(self, text: str) -> dict[str, int]:
+        """Return the terms of which a text is a name in any case."""
+        return self._find("key", [key_of(text)])
 
     def other_name(self, term: str) -> str | None:
         """Return a name of another term that is no name of this one, or None if there is none."""

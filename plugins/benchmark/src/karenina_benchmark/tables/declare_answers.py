@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from karenina_benchmark.errors import suggest_key
+from karenina_benchmark.errors import nearest_key
 from karenina_benchmark.tables.answer_kinds import (
     KINDS,
     Answer,
@@ -266,8 +266,13 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
             return _read_by_primitive(name, cell, marks)
         if (missing := missing_pack(name)) is not None:
             raise WrongTypeError(cell.place, f"the answer type {name!r} is not available", missing)
-        types = [*KINDS, *primitives_by_field_type()]
-        cure = suggest_key(name, types, f"the types are {', '.join(dict.fromkeys([*KINDS.values(), *types]))}")
+        by_rule = {rule.casefold(): of for of, rule in primitives_by_field_type().items()}
+        types = [*KINDS, *by_rule.values()]
+        nearest = nearest_key(name, [*types, *by_rule])
+        cure = f"the types are {', '.join(dict.fromkeys([*KINDS.values(), *types]))}"
+        if nearest is not None:
+            cure = f"did you mean {by_rule.get(nearest, nearest)!r}?"
+        cure += " (rename the column if it does not contain types of answers)"
         raise WrongTypeError(cell.place, f"unknown answer type {type!r:.40}", cure)
     answer = read_as(KINDS[name], cell, marks)
     if answer is None:

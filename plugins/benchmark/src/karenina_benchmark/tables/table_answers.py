@@ -165,14 +165,15 @@ def declare_options(options: Mapping[str, str], right: Sequence[str], *, several
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the unused column that is named like a type and only contains answer types, or None."""
+    """Return the unused column that is named like a type and mostly contains answer types, or None."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue
         names = [str(cell).strip().casefold() for row in table.rows if (cell := row.row.values.get(column)) is not None]
-        types = {"", *KINDS, *primitives_by_field_type(), *read_catalog()["field_types"]}
-        if names and types.issuperset(names):
-            return column
+        types = {*KINDS, *primitives_by_field_type(), *read_catalog()["field_types"]}
+        filled = [name for name in names if name]
+        if sum(name in types for name in filled) * 2 > len(filled) or (names and not filled):
+            return column  # an unknown type among them is an error of its row
     return None
 
 

@@ -1,0 +1,122 @@
+"""Sets of real numbers: which numbers are members, and where an inequality can change from true to false."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Final
+
+import mpmath  # type: ignore[import-untyped]
+
+from karenina_math.evaluation import NoValue, Point, equal, number, value_of
+from karenina_math.trees import Tree, as_set, contains, difference
+
+_MOST_ROOTS: Final = 64
+_MOST_NUMBERS: Final = 20
+
+
+def is_member(x: Any, tree: Tree, point: Point) -> bool:
+    """Return whether a real number is in a set, or a solution of an inequality."""
+    match tree[0]:
+        case "reals":
+            return True
+        case "set":
+            return any(equal(x, value_of(item, point)) for item in tree[1:])
+        case "interval":
+            low, high = (number(value_of(end, point)) for end in tree[3:])
+            low, high = mpmath.re(low), mpmath.re(high)
+            if equal(x, low):
+                return bool(tree[1]) and (bool(tree[2]) or not equal(x, high))
+            if equal(x, high):
+                return bool(tree[2])
+            return bool(low < number(x) < high)
+        case "relation":
+            return _is_true(tree, _at(x, point))
+    if tree[0] not in ("union", "intersection", "difference"):
+        raise NoValue(f"a {tree[0]} is no set")
+    left, right = (is_member(x, as_set(part), point) for part in tree[1:])
+    return {"union": left or right, "intersection": left and right, "difference": left and not right}[tree[0]]
+
+
+def trial_points(relations: Sequence[Tree], point: Point) -> list[Any]:
+    """Return numbers at which inequalities that differ may differ: those in them, their roots, and between them."""
+    found = {Fraction(quarter, 4) for quarter in range(-44, 45)}
+    for size in list(_numbers(relations))[:_MOST_NUMBERS]:
+        value = value_of(["number", size], point)
+        root = Fraction(str(mpmath.sqrt(number(value))))
+        found |= {value, -value, root, -root}
+    places = sorted(found)
+    return [*places, *((low + high) / 2 for low, high in pairwise(places)), places[0] - 1, places[-1] + 1]
+
+
+def has_no_other_roots(relation: Tree, known: Sequence[Any], point: Point) -> bool:
+    """Return whether the sides of a relation can be equal only at numbers that are known."""
+    for low, sign, high in zip(relation[1::2], relation[2::2], relation[3::2], strict=False):
+        tree = difference(["relation", low, sign, high])
+        degree = _degree(tree)
+        most = None if degree is None else degree * 2 ** min(_count_bars(tree), 10)
+        if most is None or most > _MOST_ROOTS:
+            return False
+        roots = [x for x in known if equal(value_of(tree, _at(x, point)), Fraction(0))]
+        if len(roots) < most:
+            return False
+    return True
+
+
+def _at(x: Any, point: Point) -> Point:
+    """Return a point at which each symbol is the number *x*."""
+    return Point(lambda _: x, common=point.common, degrees=point.degrees)
+
+
+def _is_true(relation: Tree, point: Point) -> bool:
+    """Return whether a relation is true at a point. It is not where a side has no real value."""
+    try:
+        values = [value_of(part, point) for part in relation[1::2]]
+    except NoValue:
+        return False
+    if not all(equal(mpmath.im(number(value)), Fraction(0)) for value in values):
+        return False
+    for (low, high), sign in zip(pairwise(values), relation[2::2], strict=True):
+        order = 0 if equal(low, high) else -1 if mpmath.re(number(low)) < mpmath.re(number(high)) else 1
+        if order not in {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0), "=": (0,), "!=": (-1, 1)}[sign]:
+            return False
+    return True
+
+
+def _degree(tree: Tree) -> int | None:
+    """Return the greatest degree of a polynomial, also one with absolute values, or None for other expressions."""
+    if not contains((tree,), "symbol"):
+        return 0
+    if tree[0] == "symbol":
+        return 1
+    parts = [_degree(part) for part in tree[1:] if isinstance(part, list)]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    match tree[0]:
+        case "sum" | "minus" | "percent":
+            return max(known)
+        case "function" if tree[1] == "abs":
+            return known[0]
+        case "times":
+            return sum(known)
+        case "over" if not known[1]:
+            return known[0]
+        case "power" if tree[2][0] == "number" and tree[2][1].isdigit() and len(tree[2][1]) < 3:
+            return known[0] * int(tree[2][1])
+    return None
+
+
+def _count_bars(tree: Tree) -> int:
+    """Return the number of absolute values in a tree."""
+    return (tree[:2] == ["function", "abs"]) + sum(_count_bars(part) for part in tree[1:] if isinstance(part, list))
+
+
+def _numbers(trees: Sequence[object]) -> Iterator[str]:
+    """Yield the numbers that are written in trees."""
+    for tree in trees:
+        if isinstance(tree, list):
+            if tree[:1] == ["number"]:
+                yield tree[1]
+            yield from _numbers(tree)
