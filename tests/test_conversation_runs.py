@@ -623,6 +623,15 @@ def test_a_misspelt_key_of_a_conversation_names_the_nearest(change: tuple[str, s
     assert says in talk.karenina("check", "talk.yaml").out
 
 
+@pytest.mark.parametrize(("truth", "errors"), [("gaol", 1), ("goal", 0)])
+def test_a_truth_that_is_no_end_of_a_conversation_is_an_error(truth: str, errors: int) -> None:
+    talk = Talk(TALK + f"      ended: {{from: conversation.ended, ground_truth: {truth}}}\n")
+    out = talk.karenina("check", "talk.yaml").out
+
+    why = "no value of 'conversation.ended' passes for the ground truth 'gaol'; did you mean 'goal'?"
+    assert out.count("✗") == out.count(why) == errors, out
+
+
 def test_python_names_the_nearest_argument_of_a_conversation() -> None:
     with pytest.raises(TypeError, match=r"no argument 'turnz'.*; did you mean 'turns'"):
         Benchmark("talk").add_question("Which gene?", turnz=["Are you sure?"])
