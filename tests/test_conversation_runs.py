@@ -632,6 +632,13 @@ def test_a_truth_that_is_no_end_of_a_conversation_is_an_error(truth: str, errors
     assert out.count("✗") == out.count(why) == errors, out
 
 
+def test_arguments_of_a_tool_without_a_path_are_refused() -> None:
+    talk = Talk(TALK + "      order: {from: trace.arguments.refund, ground_truth: []}\n")
+    out = talk.karenina("check", "talk.yaml").out
+
+    assert "'trace.arguments.refund', which no plugin offers; did you mean 'trace.arguments.*.*'?" in out
+
+
 def test_python_names_the_nearest_argument_of_a_conversation() -> None:
     with pytest.raises(TypeError, match=r"no argument 'turnz'.*; did you mean 'turns'"):
         Benchmark("talk").add_question("Which gene?", turnz=["Are you sure?"])
