@@ -18,6 +18,7 @@ from karenina_core.data.trust import NO_TRUST
 from karenina_core.models.ports import AgentReply, LLMReply, Message, ToolCall, Usage
 from karenina_core.plugins import Plugins
 from karenina_template.question_template import field_options_of
+from karenina_template.templates.errors import TemplateError
 from karenina_testing import Request, ScriptedModels
 
 TALK = """
@@ -655,6 +656,71 @@ def test_a_table_has_turns_only_with_columns(cell: str, columns: Sequence[str], 
 
     assert done.code == 0, done.out + done.err
     assert sum(request.port == "llm" for request in talk.models.requests) == turns
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("turns:", "turnz:"), "unknown key 'turnz'; did you mean 'turns'?"),
+        (("turns:", "xyz:"), "metadata, unread, turns, user"),
+        (("turn: 2,", "turn: 2, missing_turns: wrong,"), "unknown key 'missing_turns'; did you mean 'missing_turn'?"),
+        (("turn: 2,", "xyz: 2,"), "extraction_hint, missing_turn, turn"),
+        (
+            ("    answer:", "    rubric: [{type: llm, name: t, description: Whether, tunr: 2}]\n    answer:"),
+            "tunr: there is no such field; did you mean 'turn'?",
+        ),
+    ],
+)
+def test_a_misspelt_key_of_a_conversation_names_the_nearest(change: tuple[str, str], says: str) -> None:
+    talk = Talk(TALK.replace(*change))
+
+    assert says in talk.karenina("check", "talk.yaml").out
+
+
+@pytest.mark.parametrize(("truth", "errors"), [("gaol", 1), ("goal", 0)])
+def test_a_truth_that_is_no_end_of_a_conversation_is_an_error(truth: str, errors: int) -> None:
+    talk = Talk(TALK + f"      ended: {{from: conversation.ended, ground_truth: {truth}}}\n")
+    out = talk.karenina("check", "talk.yaml").out
+
+    why = "no value of 'conversation.ended' passes for the ground truth 'gaol'; did you mean 'goal'?"
+    assert out.count("✗") == out.count(why) == errors, out
+
+
+def test_arguments_of_a_tool_without_a_path_are_refused() -> None:
+    talk = Talk(TALK + "      order: {from: trace.arguments.refund, ground_truth: []}\n")
+    out = talk.karenina("check", "talk.yaml").out
+
+    assert "'trace.arguments.refund', which no plugin offers; did you mean 'trace.arguments.*.*'?" in out
+
+
+def test_python_names_the_nearest_argument_of_a_conversation() -> None:
+    with pytest.raises(TypeError, match=r"no argument 'turnz'.*; did you mean 'turns'"):
+        Benchmark("talk").add_question("Which gene?", turnz=["Are you sure?"])
+    with pytest.raises(TemplateError, match="no parameter 'tunr'; did you mean 'turn'"):
+        VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch(), tunr=2)
+
+
+@pytest.mark.parametrize(("field", "cure"), [("turnz", "did you mean 'turns'?"), ("xyz", "model, turns, user")])
+def test_a_column_mapped_to_an_unknown_field_names_turns(field: str, cure: str) -> None:
+    talk = Talk(TALK)
+    Path("table.csv").write_text("question,answer,follow\nWhich gene?,BCL2,Are you sure?\n", "utf-8")
+    done = talk.karenina("run", "table.csv", *MODELS, "--columns", f"{field}=follow")
+
+    assert cure in done.err
+
+
+def test_the_benchmark_suggested_for_a_table_keeps_its_turns() -> None:
+    talk = Talk(TALK, answer="BCL2")
+    Path("table.csv").write_text("key,question,answer,follow\na,Which gene?,BCL2,Are you sure?\n", "utf-8")
+    columns = ("--columns", "turns=follow", "--columns", "id=key")
+    done = talk.karenina("run", "table.csv", *MODELS, *columns)
+    suggested = done.err.partition("write a YAML file:\n")[2].partition("\n\n")[0]
+    Path("same.yaml").write_text(suggested, "utf-8")
+    talk.karenina("run", "same.yaml", *MODELS, "-o", "same.jsonl", "--full")
+    result = json.loads(Path("same.jsonl").read_text("utf-8").splitlines()[-1])
+
+    assert result["metadata"]["question_id"] == "a"
+    assert [turn["turn"] for turn in result["extensions"]["karenina-conversation"]["conversation"]["turns"]] == [1, 2]
 
 
 def test_statistics_show_fields_by_turn_and_why_conversations_ended() -> None:

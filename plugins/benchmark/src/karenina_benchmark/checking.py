@@ -20,6 +20,7 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.plugins import active_plugins
 from karenina_core.stage_selection import describe_missing_value
+from karenina_core.text import did_you_mean
 from karenina_engine.check.turns import said_texts, turn_problems
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TRUST_CURE, TemplateError, UntrustedTemplate
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from karenina_benchmark.document import Section
     from karenina_core.data.question import Question
     from karenina_template.templates import BoundTemplate
+    from karenina_template.templates.field import FieldRule
 
 Level = Literal["error", "warning", "unchecked"]
 _SHOWN: Final = 20
@@ -471,12 +473,17 @@ class _Check:
         """Add an error for each field whose known value no plugin offers, or whose type does not fit the value."""
         if not bound.sources:
             return
-        place, names = self._benchmark.place_of(question.id), [offer.name for offer in offered_values(active_plugins())]
+        place, offers = self._benchmark.place_of(question.id), offered_values(active_plugins())
+        names, choices = [offer.name for offer in offers], {offer.name: offer.choices for offer in offers}
         for field, source in bound.sources.items():
             what, key = bound.template.why_unfit(field), "type"
             if not any(fnmatchcase(source, name) for name in names):
                 what = f"the field {field!r} has the known value {source!r}, {describe_missing_value(source, names)}"
                 key = "from"
+            rule = bound.template.key.rules[field]
+            if what is None and choices.get(source) and not _can_pass(rule, choices[source]):
+                near = did_you_mean(str(rule.truth), map(str, choices[source]))
+                what, key = f"no value of {source!r} passes for the ground truth {rule.truth!r}{near}", "ground_truth"
             if what is not None:
                 self._add("error", place, what, "", "answer", field, key, question=question.id)
 
@@ -622,3 +629,11 @@ def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
         return finding.file != path, str(finding.file), int(match[1]) if match else 0
 
     return sorted(dict.fromkeys(findings), key=key)
+
+
+def _can_pass(rule: FieldRule, choices: Iterable[object]) -> bool:
+    """Return whether one of a known value's possible values passes, or may pass because they cannot be compared."""
+    try:
+        return any(rule.primitive.check(choice, rule.truth) is not False for choice in choices)
+    except Exception:  # a primitive may raise anything; the checks of ground truths report it
+        return True

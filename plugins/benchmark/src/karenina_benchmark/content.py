@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
 from karenina_benchmark.errors import BenchmarkFileError, suggest_key
+from karenina_core.catalog import read_catalog
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
 from karenina_core.namespaces import flatten, is_owned
-from karenina_core.text import compose
+from karenina_core.text import compose, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -195,7 +196,10 @@ class BenchmarkContent:
         """Return plugin fields by full name. Raises `TypeError` if no plugin owns one of them."""
         for name in extra:
             if not is_owned(name, "question_fields"):
-                raise TypeError(f"add_question() has no argument {name!r}, and no plugin named {name!r} is installed")
+                near = did_you_mean(name, [*Question.model_fields, *read_catalog()["question_fields"]], "")
+                raise TypeError(
+                    f"add_question() has no argument {name!r}, and no plugin named {name!r} is installed{near}"
+                )
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:

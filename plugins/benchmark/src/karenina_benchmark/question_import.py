@@ -174,7 +174,8 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
     metadata = [metadata] if isinstance(metadata, str) else list(metadata)
     for name in chosen:
         if name not in FIELDS and not is_question_field(name):
-            cure = suggest_key(name, FIELDS, f"the fields are {', '.join(FIELDS)} and metadata")
+            known = [*FIELDS, *read_catalog()["question_fields"]]
+            cure = suggest_key(name, known, f"the fields are {', '.join(known)} and metadata")
             raise BenchmarkFileError(table.file, "", f"`columns` contains the unknown field {name!r}", cure)
     if "question" not in chosen:
         raise BenchmarkFileError(

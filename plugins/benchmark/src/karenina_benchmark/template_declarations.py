@@ -21,6 +21,7 @@ from datetime import date
 from typing import Any
 
 from karenina_benchmark.errors import suggest_key
+from karenina_core.catalog import read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.namespaces import describe_unknown, flatten
 from karenina_core.plugins import active_plugins
@@ -165,7 +166,8 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
         options = {key: value for key, value in declared.items() if is_option(key)}
         for key in declared:
             if key not in FIELD_KEYS and key not in options:
-                cure = suggest_key(key, FIELD_KEYS, f"the keys for a field are {', '.join(FIELD_KEYS)}")
+                known = [*FIELD_KEYS, *read_catalog()["template_fields"]]
+                cure = suggest_key(key, known, f"the keys for a field are {', '.join(known)}")
                 raise DeclarationError(f"unknown key {key!r}", "answer", name, key, cure=cure)
     declared = _with_primitive_of_type(declared, name)
     primitive, source = _primitive_name(declared.get("verify_with"), name), declared.get("from")

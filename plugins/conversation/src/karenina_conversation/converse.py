@@ -60,7 +60,7 @@ class Converse(Stage):
     optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
     produces = ANSWER_KEYS | {CONVERSATION}
     offers = MappingProxyType(
-        {**ANSWER_VALUES, "conversation.turns": int, "conversation.ended": str, "conversation.reached": bool}
+        {**ANSWER_VALUES, "conversation.turns": int, "conversation.ended": EndReason, "conversation.reached": bool}
     )
     usage_key = "answer_generation"
     reads: ClassVar[Mapping[str, object]] = {

@@ -27,7 +27,7 @@ ANSWER_VALUES: Final[Mapping[str, object]] = {
     "trace.tools": list[str],
     "trace.raw_tools": list[str],
     "trace.failed_tools": list[str],
-    "trace.arguments.*": list,
+    "trace.arguments.*.*": list,
 }
 """The names and types of the values, for use in `Stage.offers`."""
 

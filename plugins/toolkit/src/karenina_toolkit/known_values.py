@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 from karenina_core.catalog import read_catalog
 from karenina_core.plugins import active_plugins
@@ -22,17 +22,21 @@ class OfferedValue:
     """A known value, or all known values whose names match a pattern such as `checks.*.output`.
 
     `kind` is the value's type as written in a template, such as `list[str]`. `object` means any type. `stages` contains
-    the names of the stages that offer the value. It is empty if the distribution is not installed.
+    the names of the stages that offer the value. It is empty if the distribution is not installed. `choices` contains
+    all possible values, if the type of an installed stage is a literal.
     """
 
     name: str
     kind: str
     distribution: str
     stages: tuple[str, ...] = ()
+    choices: tuple[object, ...] = ()
 
 
 def type_name(kind: object) -> str:
-    """Return a type as written in a template, such as `int` or `list[str]`."""
+    """Return a type as written in a template, such as `int` or `list[str]`. A literal is the type of its values."""
+    if get_origin(kind) is Literal:
+        kind = type(get_args(kind)[0])
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
@@ -51,9 +55,15 @@ def offered_values(plugins: Plugins) -> list[OfferedValue]:
             type_name(offering[0].stage.offers[name]),
             offering[0].distribution,
             tuple(registered.stage.name for registered in offering),
+            _choices(offering[0].stage.offers[name]),
         )
         for name, offering in sorted(by_name.items())
     ]
+
+
+def _choices(kind: object) -> tuple[object, ...]:
+    """Return the values of a literal, or nothing for other types."""
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def find_offer(name: str) -> OfferedValue | None:

@@ -40,6 +40,7 @@ from karenina_benchmark.tables.table_answers import RowTemplates, declare_rows
 from karenina_benchmark.tables.table_reader import Row, Table, find_header_problem, read_rows
 from karenina_benchmark.template_declarations import make_row_template
 from karenina_benchmark.yaml_files import dump
+from karenina_core.catalog import read_catalog
 from karenina_toolkit.files import TABLES, find_column
 from karenina_toolkit.printable import shorten
 
@@ -196,7 +197,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
             f"answer={roles.get(TRUTH) or 'COLUMN'}.PART"
         )
     elif roles.get(TRUTH) is not None:
-        benchmark.load_notice = _describe_comparison(path, roles, templates)
+        benchmark.load_notice = _describe_comparison(path, chosen, templates)
     return benchmark
 
 
@@ -255,7 +256,8 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     columns = {name: column for name, column in columns.items() if name not in several}
     for name, column in [*columns.items(), *several.items()]:
         if name not in COLUMNS and name not in several and not is_question_field(name):
-            cure = suggest_key(name, COLUMNS, f"columns can be mapped to {', '.join(COLUMNS)}, {_OF_FIELDS}")
+            known = [*COLUMNS, *read_catalog()["question_fields"]]
+            cure = suggest_key(name, known, f"columns can be mapped to {', '.join(known)}, {_OF_FIELDS}")
             raise BenchmarkFileError(table.file, "", f"no column can be mapped to {name!r}", cure)
         parts = names_in(column) if name == QUESTION else []
         for part in parts or [column]:
@@ -277,7 +279,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
             raise BenchmarkFileError(table.file, "", f"{name} is about a field that has no column of answers", cure)
     if QUESTION not in roles.columns:
         longest = max(table.columns, key=lambda column: sum(len(str(row.get(column) or "")) for row in values[:50]))
-        example = _make_example(table.file, longest, roles.get(TRUTH) or "COLUMN")
+        example = _make_example(table.file, {QUESTION: longest, _RAW_ANSWER: roles.get(TRUTH) or "COLUMN"})
         raise BenchmarkFileError(
             table.file,
             "",
@@ -343,9 +345,9 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
     )
 
 
-def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> str:
+def _describe_comparison(path: Path, chosen: _Chosen, templates: RowTemplates) -> str:
     """Explain how answers are compared, and how to choose another comparison."""
-    question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
+    answer = chosen.roles.columns[TRUTH]
     shapes = {
         tuple(map(str, (declared[TRUTH]["type"], declared[TRUTH].get("verify_with"))))
         for declared in templates.fields
@@ -353,19 +355,22 @@ def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> s
     }
     head = f"Answers are compared with the column {answer!r} in {path.name}"
     if shapes == {("str", "ExactMatch")}:
-        cure = f"write a YAML file:\n{_make_example(path, question, answer)}"
+        cure = f"write a YAML file:\n{_make_example(path, chosen.fields)}"
         return f"{head} using ExactMatch. For other comparisons, more fields and traits, {cure}"
     cure = f"write a YAML file with `karenina import {quote(str(path))}`"
     return f"{head} according to the kind of each answer. For other comparisons, more fields and traits, {cure}"
 
 
-def _make_example(path: Path, question: str, answer: str) -> str:
-    """Return a YAML benchmark that imports the same table, with the answers as strings."""
+def _make_example(path: Path, columns: Mapping[str, str]) -> str:
+    """Return a YAML benchmark that imports the same table, with the answers as strings.
+
+    `columns` contains the column for each field of a question.
+    """
     fields = {
         "type": "str",
         "description": TEXT_ANSWER,
-        "ground_truth": {"column": answer},
+        "ground_truth": {"column": columns[_RAW_ANSWER]},
         "verify_with": "ExactMatch",
     }
-    source = {"file": path.name, "columns": {"question": question, "raw_answer": answer}, "answer": {TRUTH: fields}}
+    source = {"file": path.name, "columns": dict(columns), "answer": {TRUTH: fields}}
     return dump({"karenina": 1, "name": path.stem, "questions_from": [source]})

@@ -38,6 +38,7 @@ from karenina_benchmark.template_declarations import (
     make_template_source,
 )
 from karenina_benchmark.yaml_files import dump, parse
+from karenina_core.catalog import read_catalog
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
 from karenina_core.namespaces import flatten, is_owned
@@ -221,7 +222,8 @@ def read_question(section: Section, id: str) -> Question:
     content = section.value
     others = [key for key in content if key not in _KNOWN_KEYS]
     if others:
-        attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in others if is_owned(key, "question_fields"))])
+        owned = [key for key in others if is_owned(key, "question_fields")]
+        attempt(section.check_keys, [*dict.fromkeys([*QUESTION_KEYS, *read_catalog()["question_fields"], *owned])])
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
     misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in others)
     if content.get("question") in (None, "") and not misspelt:
@@ -409,9 +411,9 @@ def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | N
 
 
 def _trait_fields(trait: object) -> Collection[str]:
-    """Return the field names of a trait's kind, or nothing if the kind is unknown."""
+    """Return the field names of a trait's kind, with those of plugins, or nothing if the kind is unknown."""
     kind = trait_kinds().get(str(trait.get("type"))) if isinstance(trait, dict) else None
-    return () if kind is None else kind.model_fields.keys()
+    return () if kind is None else {*kind.model_fields, *read_catalog()["trait_fields"]}
 
 
 def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:

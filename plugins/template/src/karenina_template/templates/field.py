@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import Field, JsonValue, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from karenina_core.catalog import read_catalog
 from karenina_core.namespaces import flatten, is_owned
 from karenina_core.text import did_you_mean
 from karenina_template.templates.errors import InvalidAnswer, TemplateError
@@ -256,7 +257,7 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
 
 def describe_parameter(name: str) -> str:
     """Return a hint for an error message about `name`, an unknown parameter of `VerifiedField`."""
-    near = did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS), "")
+    near = did_you_mean(name, (*VERIFIED, *FIELD_OPTIONS, *read_catalog()["template_fields"]), "")
     return near or "; if it is the package name of a plugin, install that plugin"
 
 
