@@ -74,8 +74,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
       quantity (*not 5 mg*) and two different quantities count as wrong ("wrong") or leave the item undecided
       ("not_judged", the default). A range or limit that excludes the ground truth is always wrong.
 
-    A quantity that is repeated in brackets in another unit (*5 mg (0.005 g)*) must be the same within rounding; otherwise
-    the two are different quantities. Without `molar_mass`, a mass and an amount of substance are, too.
+    A quantity that is repeated in brackets (*5 mg (0.005 g)*) must be the same within rounding; otherwise the text has
+    two different quantities. Without `molar_mass`, so it has with a mass and an amount of substance.
 
     Without a tolerance, numbers must be equal; a conversion may change the tenth digit. An uncertainty such as *± 0.2*
     is ignored in a value, and is the tolerance of a ground truth if the rule has none.
