@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
@@ -24,24 +25,21 @@ from karenina_template.templates.primitives.quantity_parser import (
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
 from karenina_template.templates.primitives.values import Number, exact, text_of
-from karenina_toolkit.folding import fold
 from karenina_units.conversion import Converted, UnknownMolarMass, convert, has_offset, is_number
 from karenina_units.unit_text import Unit, is_unit, read_unit
-from karenina_units.written import clean, has_two_signs, split_sum, split_uncertainty
+from karenina_units.written import clean, has_two_signs, rate_beside, split_sum, split_uncertainty
 
 _LONGEST: Final = 2_000
 _SLACK: Final = Fraction(1, 10**9)
 """The relative difference that a conversion may cause; equal units have none."""
 _SAME: Final = Fraction(1, 100)
 """The greatest relative difference of two numbers joined by an equals sign that are one quantity in two units."""
-_BRACKETS: Final = re.compile(r"\(([^()]+)\)")
-_JOINED: Final = re.compile("[=≈≃≅]")
-_RATE: Final = re.compile(
-    r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
-    r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b",
-    re.IGNORECASE,
+_ROUNDED: Final = Fraction(1, 20)
+"""The greatest relative difference that rounding may cause in a quantity that is repeated in brackets."""
+_BRACKETS: Final = re.compile(
+    r"[(\[]\s*(?:i\.\s?e\.,?|that is,?|or|equals|equal to|equivalent to|=)?\s*([^()\[\]]+)[)\]]"
 )
-"""Words after a unit that make it another one: 5 mg daily is not 5 mg."""
+_JOINED: Final = re.compile("[=≈≃≅]")
 _NUMBER: Final[tuple[Unit, ...]] = ((),)
 Verdict = bool | Undecided
 
@@ -75,6 +73,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
     - `unreadable`: whether a text without a quantity, a range, a limit (*more than 5 mg*, *5 mg or less*), a rejected
       quantity (*not 5 mg*) and two different quantities count as wrong ("wrong") or leave the item undecided
       ("not_judged", the default). A range or limit that excludes the ground truth is always wrong.
+
+    A quantity that is repeated in brackets (*5 mg (0.005 g)*) must be the same within rounding; otherwise the text has
+    two different quantities. Without `molar_mass`, so it has with a mass and an amount of substance.
 
     Without a tolerance, numbers must be equal; a conversion may change the tenth digit. An uncertainty such as *± 0.2*
     is ignored in a value, and is the tolerance of a ground truth if the rule has none.
@@ -180,20 +181,47 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if not quantities:
             return Unreadable(f"{_quoted(text)} contains no number")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
-        if True in verdicts and (rate := _rate_beside(text, quantities)):
+        if True in verdicts and (rate := rate_beside(text, quantities)):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
+        repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
-            return len(quantities) == 1 and self._is_near(quantities[0], truth) and self._is_in_brackets(text, truth)
+            is_repeated = any(self._compare(one, truth) is True for one in repeated)
+            if is_repeated and len(quantities) == 1 and not self._is_near(quantities[0], truth):
+                return Unreadable(f"the quantity in brackets in {_quoted(text)} contradicts the one before it")
+            return is_repeated and len(quantities) == 1
+        if True in verdicts and any(self._contradicts(one, truth) for one in repeated):
+            return Unreadable(f"the quantity in brackets in {_quoted(text)} may contradict the one before it")
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
         if True in verdicts and _JOINED.search(text) and all(self._is_near(one, truth) for one in quantities):
             return True
         return Unreadable(f"{_quoted(text)} contains {len(verdicts)} quantities, one of which may be the ground truth")
 
-    def _is_in_brackets(self, text: str, truth: _Truth) -> bool:
-        """Return whether the text repeats its quantity in brackets as the ground truth: *20.9 kJ (5 kcal)*."""
-        inner = [read_quantity(part, self.decimal, is_unit) for part in _BRACKETS.findall(text)]
-        return any(one is not None and one.unit and self._compare(one, truth) is True for one in inner)
+    def _in_brackets(self, text: str) -> list[Written]:
+        """Return the quantities that brackets consist of, as in *20.9 kJ (5 kcal)*."""
+        inner = [read_quantity(part.strip(), self.decimal, is_unit) for part in _BRACKETS.findall(text)]
+        return [one for one in inner if one is not None and one.numbers and read_unit(one.unit)]
+
+    def _contradicts(self, value: Written, truth: _Truth) -> bool:
+        """Return whether a quantity in brackets has the dimension of the ground truth, but another value."""
+        if value.sign or value.high:
+            return self._compare(value, truth) is False
+        number, place = Fraction(value.numbers[0]), value.numbers[0].as_tuple().exponent
+        step = Fraction(10) ** int(place) / 2
+        verdicts: list[bool] = []
+        for target, source in product(truth.meanings, read_unit(value.unit)):
+            if is_number(target) and source != target:
+                continue
+            try:
+                ends = [self._convert(one, source, target) for one in (number - step, number, number + step)]
+            except UnknownMolarMass:
+                return True
+            low, middle, high = (None if one is None else one.number for one in ends)
+            if low is not None and middle is not None and high is not None:
+                rounded = min((high - low) / 2, _ROUNDED * abs(truth.number))
+                limit = max(self._limit(truth), _SAME * abs(truth.number), rounded)
+                verdicts.append(abs(middle - truth.number) > limit)
+        return bool(verdicts) and all(verdicts)
 
     def _add(self, parts: Sequence[Written | None]) -> _Truth | None:
         """Return the sum of parts such as *5 ft* and *10 in*, in the unit of the first, or None if they are no sum.
@@ -358,15 +386,6 @@ class Quantity(ReadingPrimitive, defer_build=True):
             )
         except UnknownMolarMass:
             return True
-
-
-def _rate_beside(text: str, quantities: Sequence[Written]) -> str:
-    """Return a word such as *daily* that makes a quantity a rate and is not part of its unit, or an empty string."""
-    text = " ".join(fold(text).split())
-    for quantity in quantities:
-        text = text.replace(quantity.unit if read_unit(quantity.unit) else known_part(quantity.unit, is_unit), " ", 1)
-    word = _RATE.search(text)
-    return word[0] if word is not None else ""
 
 
 def _quoted(text: str) -> str:

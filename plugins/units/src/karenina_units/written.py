@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
+from karenina_template.templates.primitives.quantity_parser import Quantity, known_part
+from karenina_toolkit.folding import fold
 from karenina_units.latex import plain_text
+from karenina_units.unit_text import is_unit, read_unit
 
 _UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
@@ -14,6 +18,12 @@ _LAST_DIGITS: Final = re.compile(r"(?<=[0-9])\([0-9]{1,3}\)(?=\s?(?:[eE\u00d7x*\
 _UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
 _NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:and\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
 _POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
+_RATE: Final = re.compile(
+    r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
+    r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b",
+    re.IGNORECASE,
+)
+"""Words after a unit that make it another one: 5 mg daily is not 5 mg."""
 _MARKUP: Final = "*_` \t\n"
 
 
@@ -47,3 +57,12 @@ def has_two_signs(text: str) -> bool:
 def split_sum(text: str) -> list[str]:
     """Return the parts of a quantity that is written in several units, such as *5 ft* and *10 in*."""
     return _NEXT_PART.split(text)
+
+
+def rate_beside(text: str, quantities: Sequence[Quantity]) -> str:
+    """Return a word such as *daily* that makes a quantity a rate and is not part of its unit, or an empty string."""
+    text = " ".join(fold(text).split())
+    for quantity in quantities:
+        text = text.replace(quantity.unit if read_unit(quantity.unit) else known_part(quantity.unit, is_unit), " ", 1)
+    word = _RATE.search(text)
+    return word[0] if word is not None else ""

@@ -15,7 +15,7 @@ _LIMIT: Final = lazy_pattern(
     rf"|\b(?:above|below|over|under|beyond|within|(?:maximum|minimum)(?: of)?|(?:max|min)\.?(?: of)?)\s*{_ABOUT}[0-9]"
     r"|\b(?:at least|at most|(?:not )?exceed\w*|in excess of|upwards?(?: of)?|up to|starting (?:at|from))\b"
     r"|\b(?:or|and)\s+(?:more|less|fewer|higher|lower|greater|longer|shorter|above|below|over|under|up|beyond)\b"
-    r"|[\w%°]\W*\b(?:max\.?|maximum|minimum)\s*(?:\Z|[,;.()])"
+    r"|(?<=[\w%°])\W{1,3}(?:max\.?|maximum|minimum)\s*(?:\Z|[,;.()])"
     r"|\A\s*from\s+[0-9]|\A[0-9.,]+\s?[^\W\d]*\+\s*(?:\Z|[^\W\d])|[0-9]\+\s+[^\W\d]",
     re.IGNORECASE,
 )
@@ -56,4 +56,4 @@ def find_limit_or_rejection(text: str, quantities: Sequence[Quantity]) -> str:
     found = _REJECTED.search(claim)
     if found is None and not any(quantity.sign for quantity in quantities):
         found = _LIMIT.search(claim)
-    return "" if found is None else found[0].strip()
+    return "" if found is None else found[0].strip(" ,;.()")
