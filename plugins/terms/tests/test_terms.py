@@ -186,6 +186,30 @@ def test_a_large_table_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert term_table.read_table(path, columns, None).terms("a1bg") == {"HGNC:1": term_table.NAME}
 
 
+@pytest.mark.parametrize("state", ["", "state"])
+def test_a_large_ontology_is_read_in_another_process(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(tmp_path / state) if state else saved(tmp_path, "file", "")  # a file cannot be a folder
+    monkeypatch.setenv("KARENINA_STATE_HOME", folder)
+    monkeypatch.setattr(term_table, "LARGE", 10)
+    table = term_table.read_table(Path(saved(tmp_path, "go.obo", OBO)), term_table.Columns(), None)
+    assert table.terms("apoptotic cell death") == {"GO:0006915": term_table.SYNONYM}
+    assert table.exact_terms("autophagy") == {"GO:0006914": term_table.NAME}
+
+    bad = Path(saved(tmp_path, "bad.obo", "[Term]\nid GO\n"))
+    with pytest.raises(ValueError, match=r"bad\.obo.*not a valid ontology.*CSV"):
+        term_table.read_table(bad, term_table.Columns(), None)
+
+
+def test_an_ontology_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    path = Path(saved(tmp_path, "go.obo", OBO))
+    with path.open("r+b") as file:
+        file.truncate(term_table.MOST_OF_AN_ONTOLOGY + 1)
+    with pytest.raises(ValueError, match=r"100,000,000 bytes.*CSV file"):
+        SameTerm(table=str(path)).check_files("autophagy")
+
+
 def test_a_large_table_stays_in_memory_without_a_state_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -240,6 +240,8 @@ class _Rules:
         if first is not None and second is not None and first[0] == second[0] and self.same(first[1], second[1]):
             return True
         if len(one) != 4 or len(other) != 4:
+            if one[2] != other[2]:  # a < b < c is c > b > a
+                other = [other[0], *(MIRRORED.get(x, x) if isinstance(x, str) else x for x in reversed(other[1:]))]
             return len(one) == len(other) and all(
                 left == right if isinstance(left, str) else self.same(left, right)
                 for left, right in zip(one[1:], other[1:], strict=True)

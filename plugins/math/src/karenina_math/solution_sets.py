@@ -75,7 +75,10 @@ def _is_true(relation: Tree, point: Point) -> bool:
         values = [value_of(part, point) for part in relation[1::2]]
     except NoValue:
         return False
-    if not all(equal(mpmath.im(number(value)), Fraction(0)) for value in values):
+    parts = [(part, number(value)) for part, value in zip(relation[1::2], values, strict=True)]
+    if any(mpmath.isinf(x) and not contains((part,), "infty") for part, x in parts):  # a pole
+        return False
+    if not all(equal(mpmath.im(x), Fraction(0)) for _, x in parts):
         return False
     for (low, high), sign in zip(pairwise(values), relation[2::2], strict=True):
         order = 0 if equal(low, high) else -1 if mpmath.re(number(low)) < mpmath.re(number(high)) else 1

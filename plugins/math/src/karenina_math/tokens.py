@@ -110,6 +110,7 @@ _TOKEN: Final = re.compile(
 )
 _THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _MARKS: Final = re.compile(r"\{,\}|,|\\,|\\!|\s")
+_VOWELS: Final = frozenset("aeiouy")
 _PROSE: Final = frozenset(
     [
         "the",
@@ -228,8 +229,10 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]
     if word.lower() in ("and", "or"):
         return [Token("sign", word.lower(), spaced)]
+    if word == "in":
+        return [Token("command", "\\in", spaced)]
     if len(word) > 3 or (word.lower() in _PROSE and not word.isupper()):  # NO is a segment in geometry
         raise NotReadable(f"{word!r} is no expression")
-    if len(word) > 2 and word.islower() and list(word) != sorted(word):  # "cat" and "act" are not one product
+    if len(word) > 2 and word.islower() and set(word) & _VOWELS and list(word) != sorted(word):  # "cat" is not "act"
         raise NotReadable(f"{word!r} may be a word (write a product of letters with spaces or signs between them)")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]

@@ -118,9 +118,13 @@ def readings(tree: Tree) -> list[Tree]:
     if tree[0] not in ("list", "and", "or"):
         return [tree]
     items = [readings(item)[0] for item in tree[1:]]
+    if items[0][0] == "relation" and items[0][2:3] == ["!="] and not symbols_of(items[1:]):  # x \\ne 1, 2
+        items = [items[0], *(["relation", items[0][1], "!=", item] for item in items[1:])]
     if not all(map(_is_condition, items)) or len(symbols_of(items)) != 1 or not any(map(is_solution_set, items)):
         return [["list", *items]]
     kinds = {"list": ("union", "intersection"), "or": ("union",), "and": ("intersection",)}[tree[0]]
+    if kinds != ("union",) and all(item[2:3] == ["!="] for item in items):
+        kinds = ("intersection",)
     return [reduce(lambda one, other: [kind, one, other], items) for kind in kinds]
 
 

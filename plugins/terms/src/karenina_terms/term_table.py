@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -25,7 +27,21 @@ from karenina_toolkit.files.state_folder import UserStateError, make_own_folder,
 logger = logging.getLogger("karenina")
 
 LARGE: Final = 20_000_000
-"""Size in bytes above which a table is read only once and then kept in the state folder."""
+"""Size in bytes above which a table is read only once and then kept in the state folder. For ontologies, a quarter."""
+MOST_OF_AN_ONTOLOGY: Final = 100_000_000
+"""Size in bytes above which an ontology is refused: pronto needs 40 times as much memory."""
+_PROGRAM: Final = """
+import json, sys
+path, arguments = json.loads(sys.argv[1])
+sys.path[:] = path
+from karenina_terms.term_table import write_database
+from karenina_toolkit.files.bounded_files import FileError
+try:
+    write_database(*arguments)
+except FileError as error:
+    print(json.dumps([error.where, error.what, error.cure]))
+    sys.exit(1)
+"""
 IDENTIFIER, NAME, SYNONYM, RELATED = range(4)
 """How a name refers to a term."""
 _VERSION: Final = 1
@@ -109,21 +125,54 @@ class TermTable:
 
 def read_table(path: Path, columns: Columns, sha256: str | None) -> TermTable:
     """Read a table. Raises `FileError` if that is not possible, or if the file does not have the digest `sha256`."""
+    is_ontology = path.suffix.casefold() in SUFFIXES
     with open_file(path, any_size=True) as file:
         size = os.fstat(file.fileno()).st_size
-        digest = hashlib.file_digest(file, "sha256").hexdigest() if sha256 or size > LARGE else ""  # type: ignore[arg-type]
+        is_large = size > (LARGE // 4 if is_ontology else LARGE)
+        digest = hashlib.file_digest(file, "sha256").hexdigest() if sha256 or is_large else ""  # type: ignore[arg-type]
     if sha256 and sha256 != digest:
         what = f"the file has changed: its SHA-256 is {digest}, and not {sha256}"
         raise FileError(
             path, "", what, "use the file that the benchmark was written for, or change `sha256` in the rule"
         )
-    entries = _entries(path, columns)
-    if size <= LARGE:
-        return TermTable(_fill(sqlite3.connect(":memory:", check_same_thread=False), entries, path))
-    return TermTable(_kept(path, columns, digest, entries))
+    if is_ontology and size > MOST_OF_AN_ONTOLOGY:
+        what = f"an ontology may have {MOST_OF_AN_ONTOLOGY:,} bytes, and this one has {size:,}"
+        cure = "write the identifiers, names and synonyms that are needed into a CSV file (columns id, name, synonyms)"
+        raise FileError(path, "", what, cure)
+    if not is_large:
+        return TermTable(_fill(_in_memory(), _entries(path, columns), path))
+    return TermTable(_kept(path, columns, digest))
 
 
-def _kept(path: Path, columns: Columns, digest: str, entries: Iterator[Entry]) -> sqlite3.Connection:
+def write_database(path: str, columns: Sequence[str], separator: str, target: str) -> None:
+    """Write the names in a file into an empty database. Raises `FileError`."""
+    entries = _entries(Path(path), Columns(tuple(columns), separator))
+    _fill(sqlite3.connect(target), entries, Path(path)).close()
+
+
+def _write_apart(path: Path, columns: Columns, target: str) -> None:
+    """Run `write_database`, in a process of its own for an ontology, whose memory it takes along when it ends."""
+    arguments = [str(path.absolute()), columns.names, columns.separator, target]
+    if path.suffix.casefold() not in SUFFIXES:
+        write_database(str(path), columns.names, columns.separator, target)
+        return
+    command = [sys.executable, "-c", _PROGRAM, json.dumps([sys.path, arguments])]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    if done.returncode:
+        if done.stdout:
+            raise FileError(path, *json.loads(done.stdout))
+        lines = done.stderr.strip().splitlines()
+        reason = f": {lines[-1][:300]}" if lines else ", probably for lack of memory"
+        what = f"the process that reads the ontology ended with status {done.returncode}{reason}"
+        raise FileError(path, "", what, "write the names that are needed into a CSV file")
+
+
+def _in_memory() -> sqlite3.Connection:
+    """Return an empty database in memory."""
+    return sqlite3.connect(":memory:", check_same_thread=False)
+
+
+def _kept(path: Path, columns: Columns, digest: str) -> sqlite3.Connection:
     """Return the database of a large file, from the state folder if it was read before."""
     options = [_VERSION, digest, path.suffix.casefold(), columns.names, columns.separator]
     name = hashlib.sha256(json.dumps(options).encode()).hexdigest()
@@ -136,7 +185,7 @@ def _kept(path: Path, columns: Columns, digest: str, entries: Iterator[Entry]) -
             descriptor, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
             os.close(descriptor)
             try:
-                _fill(sqlite3.connect(temporary), entries, path).close()
+                _write_apart(path, columns, temporary)
                 Path(temporary).replace(kept)
             finally:
                 with suppress(FileNotFoundError):
@@ -144,7 +193,11 @@ def _kept(path: Path, columns: Columns, digest: str, entries: Iterator[Entry]) -
         return sqlite3.connect(f"{kept.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     except (OSError, sqlite3.Error, UserStateError) as error:
         logger.warning("cannot keep the table of terms %s in the state folder, so it stays in memory: %s", path, error)
-        return _fill(sqlite3.connect(":memory:", check_same_thread=False), _entries(path, columns), path)
+        with tempfile.NamedTemporaryFile(suffix=".sqlite") as file:
+            _write_apart(path, columns, file.name)
+            database = _in_memory()
+            sqlite3.connect(file.name).backup(database)
+        return database
 
 
 def _fill(database: sqlite3.Connection, entries: Iterator[Entry], path: Path) -> sqlite3.Connection:
