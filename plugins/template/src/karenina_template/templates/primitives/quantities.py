@@ -171,7 +171,7 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
         return same_kind and _OtherUnit(
             f"the value is in {value} and the ground truth is in {truth}, but units are not converted"
         )
-    if [*map(_noun, value.split())] == [*map(_noun, truth.split())]:
+    if (unit is None) == (truth_unit is None) and [*map(_noun, value.split())] == [*map(_noun, truth.split())]:
         return True
     return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
 

@@ -103,6 +103,8 @@ _UNITS: Final = {
     for spelling in (unit, *filter(None, others.split("|")))
 }
 _EXPONENT: Final = re.compile(r"([^0-9]*[^-0-9])(-?[2-9])")
+_PREFIX_IN_OTHER_CASE: Final = re.compile(r"M(?:l|L|g|mol|Mol|s|A|V)|P(?:g|l|L|mol)")
+"""Symbols whose prefix would be another one in lower case."""
 _KIND_OF: Final = {unit: kind for kind, units in _KINDS.items() for unit in units}
 _ANY_CASE: Final[dict[str, set[str]]] = {}
 for _spelling, _unit in _UNITS.items():
@@ -130,12 +132,12 @@ def find_unit(text: str) -> str | None:
 def _one_unit(written: str) -> str | None:
     """Return the unit for a spelling, or None if it is unknown. It may have a plural s and an exponent.
 
-    Case is ignored if only one unit matches.
+    Case is ignored if only one unit matches, but not that of the prefixes *m* and *p*: *ML* is not *mL*.
     """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
             return _UNITS[name]
-        units = _ANY_CASE.get(name.casefold(), set())
+        units = set() if _PREFIX_IN_OTHER_CASE.fullmatch(name) else _ANY_CASE.get(name.casefold(), set())
         if len(units) == 1:
             return next(iter(units))
     raised = _EXPONENT.fullmatch(written)
