@@ -441,6 +441,15 @@ def test_runs_with_other_shares_of_undecided_items_are_warned_about() -> None:
     assert "correct -> undecided" in text
 
 
+def test_runs_with_other_shares_of_faulty_users_are_warned_about() -> None:
+    honest, cheat = run([True, False]), run([True, Outcome.STAGE_ERROR], model="b")
+    cheat[1].extensions["karenina-conversation"] = {"user_fault": "role"}
+    pair = only(compare(honest, cheat).pairs)
+
+    assert [note for note in pair.notes if "1 of 2 results of B (50.0%) have a simulated user at fault" in note]
+    assert not [note for note in only(compare(honest, run([True, True], model="b")).pairs).notes if "at fault" in note]
+
+
 def test_questions_that_stay_undecided_are_said_to_be_as_many() -> None:
     comparison = compare(run([True, Outcome.UNDECIDED]), run([False, Outcome.UNDECIDED], model="b"))
 

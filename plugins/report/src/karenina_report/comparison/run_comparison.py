@@ -24,6 +24,7 @@ from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.statistics.columns import Units, assign_units, find_column, require_values
+from karenina_report.statistics.conversations import count_faults, user_faults
 from karenina_report.statistics.metrics import NOT_JUDGED, Metric, check_trait_names, trait_metrics, verdict_metrics
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         judges=pairing.judges,
         same_answers=pairing.same_answers,
         unit=units.name,
-        notes=[*pairing.notes, *units.notes, *_undecided_notes(pairing, (label_a, label_b))],
+        notes=[*pairing.notes, *units.notes, *_share_notes(pairing, (label_a, label_b))],
         only_a=pairing.only_a,
         only_b=pairing.only_b,
         changed=pairing.changed,
@@ -238,24 +239,28 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
     )
 
 
-def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning, as a list of one, if the runs' shares of undecided results differ.
+def _share_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
+    """Return a warning if the runs' shares of undecided results differ, and one for faults of simulated users.
 
-    Undecided results have no verdict. If the shares are equal, the list is empty.
+    Such results are in no pass rate, so a model that causes more of them may look better than it is.
     """
     sides = [[result for pair in pairing.questions.values() for result in pair[side]] for side in (0, 1)]
-    counts = [sum(result.outcome is Outcome.UNDECIDED for result in side) for side in sides]
-    shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
-    if shares[0] == shares[1]:
-        return []
-    shown = " and ".join(
-        f"{count:,} of {len(side):,} results of {label} ({share:.1%})"
-        for count, side, label, share in zip(counts, sides, labels, shares, strict=True)
-    )
-    return [
-        f"warning: {shown} are undecided and not counted in any pass rate, so the run with more undecided results "
-        "may look better than it is"
-    ]
+    notes = []
+    for state, counts in (
+        ("are undecided", [sum(result.outcome is Outcome.UNDECIDED for result in side) for side in sides]),
+        ("have a simulated user at fault", [count_faults(user_faults(side)) for side in sides]),
+    ):
+        shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
+        shown = " and ".join(
+            f"{count:,} of {len(side):,} results of {label} ({share:.1%})"
+            for count, side, label, share in zip(counts, sides, labels, shares, strict=True)
+        )
+        if shares[0] != shares[1]:
+            notes.append(
+                f"warning: {shown} {state} and are not counted in any pass rate, so the run with more of them may look "
+                "better than it is"
+            )
+    return notes
 
 
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:

@@ -60,3 +60,8 @@ def user_faults(results: Sequence[VerificationResult]) -> Mapping[str, int]:
     owned = [result.extensions.get(OWNER, {}) for result in results]
     played = [values for values in owned if "user_fault" in values or "user_checked" in values]
     return dict(Counter(str(values.get("user_fault", "none")) for values in played).most_common())
+
+
+def count_faults(faults: Mapping[str, int]) -> int:
+    """Return the number of items with a fault, given the counts from `user_faults`."""
+    return sum(count for fault, count in faults.items() if fault != "none")
