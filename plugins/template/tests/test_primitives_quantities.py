@@ -192,6 +192,8 @@ def test_a_limit_or_rejected_number_is_undecided(value: str) -> None:
     assert isinstance(NumberWithUnit().check(value, "5 mg"), Undecided)
 
 
-@pytest.mark.parametrize(("value", "truth"), [("1 ML", "1 mL"), ("1 Mmol", "1 mmol"), ("5 Pg", "5 pg")])
+@pytest.mark.parametrize(
+    ("value", "truth"), [("1 ML", "1 mL"), ("1 Mmol", "1 mmol"), ("5 Pg", "5 pg"), ("5 mN", "5 MN")]
+)
 def test_the_case_of_a_prefix_matters(value: str, truth: str) -> None:
     assert NumberWithUnit().check(value, truth) is not True

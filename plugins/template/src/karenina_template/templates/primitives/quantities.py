@@ -177,9 +177,14 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _noun(word: str) -> str:
-    """Return `word` in lower case and without a plural s. Words of up to three letters keep the s."""
-    word = fold(word).casefold()
-    return word[:-1] if len(word) > 3 and word.endswith("s") else word
+    """Return `word` in lower case and without a plural s, as far as this does not change its meaning.
+
+    Words of up to three letters may be symbols. They keep the s, and the case of a first letter that may be a prefix.
+    """
+    folded = fold(word)
+    if len(folded) > 3:
+        return folded.casefold().removesuffix("s")
+    return folded[:1] + folded[1:].casefold() if folded[:1] in ("m", "M", "p", "P") else folded.casefold()
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
