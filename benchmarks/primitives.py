@@ -60,7 +60,7 @@ PEERS = {
 }
 """Requirements and ways of comparison of each environment."""
 ALONE = {"lm-eval": ["lm-eval==0.4.13", "antlr4-python3-runtime==4.11.1"]}
-"""What is installed without its own requirements. The tasks need that version of antlr4."""
+"""Packages to install without their dependencies. The tasks of lm-evaluation-harness need this version of antlr4."""
 SETS = ["champ-dataset==1.0.0", "mathgenerator==1.5.0", "numpy", "sympy"]
 HOSTILE = [
     *("9^{9^{9^{9}}}", "10^{10^{10}}!", "(" * 50_000 + ")" * 50_000, "x^" * 900 + "x", "2" + "!" * 100),

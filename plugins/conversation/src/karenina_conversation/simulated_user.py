@@ -64,7 +64,7 @@ _LABEL: Final = re.compile(
 )
 _WORDS_OF_AN_ECHO: Final = 4
 _LONGEST_MESSAGE: Final = 20_000
-"""The most characters of a message. Nobody writes more in a chat, and a model under test could fail to read it."""
+"""The maximum length of a message, in characters. The model under test may not be able to read a longer one."""
 
 
 class SimulatedUserFailed(NoNextTurn):

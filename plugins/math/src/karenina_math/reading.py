@@ -126,7 +126,7 @@ class _Reader:
                 after_slash = sign == "/"
             elif self._starts_factor():
                 if self._kind() in ("number", "repeating"):
-                    raise NotReadable("a number stands beside another factor")
+                    raise NotReadable("a number follows another factor")
                 if after_slash:
                     raise TooLarge("a product after a slash has two readings, as in 1/2x")
                 right = self._power()
