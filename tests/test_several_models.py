@@ -180,8 +180,8 @@ def test_a_model_without_a_judged_item_is_named(two_models: tuple[str, ...]) -> 
         ("--fail-under=poor judged by pore=0.5", "no such judge; did you mean 'poor judged by poor'?"),
         ("--fail-under=0.9, --fail-under=0.1", "two limits were given without a model"),
         ("--max-unjudged=poor=0, --max-unjudged=poor=9", "two limits were given for 'poor'"),
-        ("--fail-under=poor=70", "a share must be from 0 to 1, not 70; use 0.7 for 70%"),
-        ("--fail-under=half", "'half' is not a valid share"),
+        ("--fail-under=poor=70", "a pass rate must be between 0 and 1, not 70; use 0.7 for 70%"),
+        ("--fail-under=half", "'half' is not a valid pass rate"),
         ("--max-unjudged=poor=-1", "'-1' is not a valid number of items"),
     ],
 )

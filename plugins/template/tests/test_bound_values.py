@@ -114,7 +114,7 @@ def test_what_is_no_whole_date_is_not_bound(value: str) -> None:
 @pytest.mark.parametrize("value", [2016, 1705276800, "1705276800", "2016", "0", 0])
 def test_a_number_is_not_a_date_in_seconds(value: object) -> None:
     for annotation in (date, datetime):
-        with pytest.raises(ValidationError, match="is no whole date"):
+        with pytest.raises(ValidationError, match="is not a complete date"):
             bound(annotation, DateMatch(), "2024-01-15", value)
 
 

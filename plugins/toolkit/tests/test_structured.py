@@ -124,7 +124,7 @@ async def test_an_unambiguous_reply_is_repaired(text: str) -> None:
         ("{'name': 'Crohn's disease', 'approved': true}", "',' or '}' expected"),
         ('{"name": aspirin, "approved": true}', "a value expected"),
         ('{"name": "aspirin", "dose": 12mg}', "a value expected"),
-        (f"Both: [{GOOD}, 1]", "a JSON list"),
+        (f"Both: [{GOOD}, 1]", "a JSON array"),
         ('{"name": "aspirin", "name": "ibuprofen", "approved": true}', "'name' is given twice"),
         ('{"name": "aspirin", "approved": true, "dose": NaN}', "NaN"),
         ('{"name": "aspirin", "approved": true, "dose": 1e99999999999999999999}', "out of range"),

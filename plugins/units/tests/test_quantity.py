@@ -110,9 +110,9 @@ def test_invalid_parameters_are_refused(parameters: dict[str, Any], message: str
     [
         (Quantity(relative=0.01), "37 °C", "`tolerance` instead of `relative`"),
         (Quantity(unit="mL"), "5 mg", r"same dimension as its `unit` \(mL\)"),
-        (Quantity(), "280 students", "use NumberWithUnit for 'students'"),
+        (Quantity(), "280 students", "a known unit, not 'students'"),
         (Quantity(), "5 mg ± much", "use NumberWithUnit"),
-        (Quantity(), "5 mg ± 2 mL", "in its own unit or per cent"),
+        (Quantity(), "5 mg ± 2 mL", "in the same unit or in percent"),
     ],
 )
 def test_a_truth_that_cannot_be_compared_is_refused(rule: Quantity, truth: str, message: str) -> None:

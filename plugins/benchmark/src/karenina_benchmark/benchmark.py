@@ -95,7 +95,7 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file and report all problems with their lines, even if it cannot be loaded.
+        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded.
 
         The arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
         """

@@ -23,7 +23,7 @@ Mol = Chem.Mol
 
 
 class NotReadable(ValueError):
-    """Raised for a text that is no structure."""
+    """Raised if a string is not a structure."""
 
 
 class OutOfReach(Exception):

@@ -37,7 +37,7 @@ _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 class NotReadable(ValueError):
-    """Raised for a text that is no chemical formula."""
+    """Raised if a string is not a chemical formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def read(text: str) -> list[Formula]:
         raise NotReadable(f"it has more than {_LONGEST} characters")
     text = _plain(text)
     if _OXIDATION_STATE.search(text):
-        raise NotReadable("it contains an oxidation state, which is no charge")
+        raise NotReadable("it contains an oxidation state, which is not a charge")
     if (marked := _MARKED_CHARGE.search(text)) is not None:
         size = marked["size"] or marked["after"]
         return [Formula(_atoms(text[: marked.start()].rstrip()), _charge(marked["sign"], size))]

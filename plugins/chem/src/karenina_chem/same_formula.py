@@ -19,13 +19,13 @@ class SameFormula(ReadingPrimitive, defer_build=True):
     Use it for a text field into which the judge copies the formula, as the response writes it.
 
     - `synonyms`: names of the ground truth that are right, too. Other names cannot be read.
-    - `unreadable`: whether a text that is no formula counts as wrong ("wrong") or leaves the item undecided
+    - `unreadable`: whether text that is not a formula counts as wrong ("wrong") or leaves the item undecided
       ("not_judged", the default).
 
     The order of the atoms and brackets make no difference, so *C2H5OH* equals *C2H6O*; use `SameMolecule` if the
     structure counts. Water in a hydrate, isotopes and deuterium count. A charge may be written without a mark: *SO42-*
     and *Fe3+*. *O2-* has two readings, and is undecided if only one of them is right; in a ground truth, write *O^2-*.
-    Upper and lower case count, abbreviated groups such as *Ph* are not read, and an oxidation state is no charge.
+    Upper and lower case count, abbreviated groups such as *Ph* are not read, and an oxidation state is not a charge.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -41,7 +41,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         return "HeNe" if self.check("He", expected) is True else "He"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the formulas are the same, `Unreadable` if the value is no formula, or `Undecided`."""
+        """Return whether the formulas are the same, `Unreadable` if the value is not a formula, or `Undecided`."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
@@ -60,7 +60,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         return verdicts.pop()
 
     def _truth(self, expected: object) -> Formula:
-        """Return the ground truth. Raises `ValueError` if it is no formula, or has two meanings."""
+        """Return the ground truth. Raises `ValueError` if it is not a formula, or has two meanings."""
         text = text_of(expected)
         if text is None:
             raise self._wrong_truth("a formula", expected)

@@ -31,7 +31,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
     - `salts`: whether ions and solvents beside the largest organic part are "counted" (the default) or "ignored". If
       they are ignored, so are the charges of acids and bases: acetate is acetic acid.
     - `synonyms`: names of the ground truth that are right, too. Other names cannot be read.
-    - `unreadable`: whether a text without a structure, and two different ones, count as wrong ("wrong") or leave the
+    - `unreadable`: whether text without a structure, and two different ones, count as wrong ("wrong") or leave the
       item undecided ("not_judged", the default).
 
     Ways to draw the same bonds are equal: aromatic rings, charges in nitro groups, and salts with a bond. Isotopes and
@@ -67,7 +67,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         return _OTHERS[self.check(_OTHERS[0], expected) is True]
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the structures are the same, `Unreadable` if the value is no structure, or `Undecided`."""
+        """Return whether the structures are the same, `Unreadable` if the value is not a structure, or `Undecided`."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

@@ -52,7 +52,7 @@ class Converse(Stage):
 
     Each turn is a call with all messages so far. The artifacts are those of `GenerateAnswer`, and CONVERSATION. If a
     call fails or an answer is empty, the item ends with MODEL_ERROR, and the turns before it are stored. If the user
-    cannot go on, it ends with STAGE_ERROR, which is no fault of the model under test.
+    cannot go on, it ends with STAGE_ERROR, which is not the fault of the model under test.
     """
 
     name = STAGE

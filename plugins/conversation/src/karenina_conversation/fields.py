@@ -76,7 +76,10 @@ class Condition(StrictSettings):
     def _one(self) -> Self:
         """Return the condition. Raises `ValueError` unless it has one of the two."""
         if (self.said is None) is (self.tool is None):
-            raise ValueError("a condition has either `said` (a primitive on the last answer) or `tool` (a tool's name)")
+            raise ValueError(
+                "a condition has exactly one of `said` (a primitive that tests the last answer) and `tool` "
+                "(the name of a tool)"
+            )
         return self
 
 
@@ -96,7 +99,7 @@ class Entry(StrictSettings):
         if (self.say is None) is (self.end is None):
             raise ValueError("an entry of `turns` has either `say` (a message) or `end` (a condition)")
         if self.end is not None and (self.when is not None or self.id is not None):
-            raise ValueError("an `end` is no turn, so it has no `when` and no `id`")
+            raise ValueError("an `end` is not a turn, so it has no `when` and no `id`")
         if self.id is not None and (self.id in _RESERVED or self.id.isdecimal() or not self.id.strip()):
             raise ValueError(f"the id {self.id!r} of a turn cannot be a number, empty, last or all; choose another")
         return self
@@ -113,7 +116,7 @@ Says = Annotated[Entry, BeforeValidator(_read_entry, json_schema_input_type=Entr
 
 
 def _read_turns(value: object) -> object:
-    """Return the entries of a script. Raises `ValueError` for a value that is no list, and for an empty list."""
+    """Return the entries of a script. Raises `ValueError` for a value that is not a list, and for an empty list."""
     entries = script_entries(value)
     if not isinstance(entries, list | tuple):
         raise ValueError("write a list of messages, each a text or a mapping with `say`")  # noqa: TRY004
@@ -158,7 +161,7 @@ class UserBrief(StrictSettings):
 
 
 def _read_user(value: object) -> object:
-    """Return the value. Raises `ValueError` if it is no mapping, such as null."""
+    """Return the value. Raises `ValueError` if it is not a mapping, such as null."""
     if not isinstance(value, Mapping | UserBrief):
         raise ValueError("write a mapping with `brief`, which says who the user is, or remove `user`")  # noqa: TRY004
     return value

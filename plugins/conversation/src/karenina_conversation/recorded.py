@@ -75,7 +75,7 @@ def recording_problems(
 def _difference(question: Question, fields: QuestionFields, said: str | Sequence[Message]) -> str | None:
     """Return how a recording differs from the script, or None if it does not.
 
-    A condition that cannot be decided is no difference: the run reports it.
+    A condition that cannot be decided is not a difference: the run reports it.
     """
     script, number = Script(fields.turns), 1
     parts = list(split_at_user(_after_question(said)))

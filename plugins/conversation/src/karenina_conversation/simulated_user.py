@@ -183,7 +183,7 @@ def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -
         )
     if done and not lenient:
         raise _Unusable(
-            "it has a message although it is done; set say to null or, if the message needs a reply, done to false",
+            "`done` is true, but `say` is not null; set `say` to null, or `done` to false if the message needs a reply",
             "done",
         )
     return UserReply(text, reached)

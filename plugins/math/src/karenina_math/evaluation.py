@@ -126,7 +126,7 @@ def _value(tree: Tree, point: Point) -> Value:
             return mpmath.log(number(values[1])) / mpmath.log(number(values[0]))
         case "function":
             return _function(parts[0], values[0], point)
-    raise NoValue(f"a {kind} is no number")
+    raise NoValue(f"a {kind} is not a number")
 
 
 def _combine(one: Value, other: Value, sign: str) -> Value:

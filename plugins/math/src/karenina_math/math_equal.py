@@ -32,7 +32,7 @@ class MathEqual(ReadingPrimitive, defer_build=True):
       and intervals always have an order, and sets never. How often a list repeats an item counts: *1, 1, 2* is not
       *1, 2, 2*.
     - `tolerance`: the greatest difference of numbers. Without it, *0.333* is not 1/3.
-    - `unreadable`: whether a text that is no expression counts as wrong ("wrong") or leaves the item undecided
+    - `unreadable`: whether text that is not an expression counts as wrong ("wrong") or leaves the item undecided
       ("not_judged", the default).
 
     Expressions are equal if they have the same values, to 45 digits, at several points. *x = 3* and *AB = 3* equal *3*,
@@ -57,7 +57,7 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the ground truth plus a number beyond the tolerance, or another number if it is no single value."""
+        """Return the ground truth plus a number beyond the tolerance, or another number if it is not a single value."""
         tree = self._truth(expected)
         if tree[0] in ("list", "and", "or", "set", "tuple", "interval", "matrix", "relation", "union", "intersection",
                        "difference", "reals"):  # fmt: skip
@@ -66,7 +66,7 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return f"({str(text_of(expected)).strip(' $.')})+{exact(distance):f}"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the expressions are equal, `Unreadable` if the value is no expression, or `Undecided`."""
+        """Return whether the expressions are equal, `Unreadable` if the value is not an expression, or `Undecided`."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

@@ -27,7 +27,7 @@ _CLOSING: Final = frozenset(
 
 
 def read(text: str) -> Tree:
-    """Return the tree of a text. Raises `NotReadable` if it is no expression, and `TooLarge` beyond a limit."""
+    """Return the tree of a text. Raises `NotReadable` if it is not an expression, and `TooLarge` beyond a limit."""
     reader = _Reader(tokens_of(text))
     if not reader.tokens:
         raise NotReadable("the value is empty")

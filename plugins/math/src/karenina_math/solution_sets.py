@@ -34,7 +34,7 @@ def is_member(x: Any, tree: Tree, point: Point) -> bool:
         case "relation":
             return _is_true(tree, _at(x, point))
     if tree[0] not in ("union", "intersection", "difference"):
-        raise NoValue(f"a {tree[0]} is no set")
+        raise NoValue(f"a {tree[0]} is not a set")
     left, right = (is_member(x, as_set(part), point) for part in tree[1:])
     return {"union": left or right, "intersection": left and right, "difference": left and not right}[tree[0]]
 

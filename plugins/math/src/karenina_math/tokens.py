@@ -138,7 +138,7 @@ _PROSE: Final = frozenset(
 
 
 class NotReadable(ValueError):
-    """Raised for a text that is no expression. The message says why."""
+    """Raised if a string is not an expression. The message says why."""
 
 
 class TooLarge(ValueError):
@@ -195,7 +195,7 @@ def _plain(text: str) -> str:
     text = re.sub(r"(?<=[\w})\]%!])\s*\.$", "", text)
     text = _PERCENT.sub("%", text)
     if text.casefold() in _PROSE:
-        raise NotReadable(f"{text!r} is no expression")
+        raise NotReadable(f"{text!r} is not an expression")
     if _NO_SOLUTION.fullmatch(text):
         return r"\emptyset"
     if _THOUSANDS.search(text) and not re.search(r"[(\[]|\\\{", text):
@@ -232,7 +232,7 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
     if word == "in":
         return [Token("command", "\\in", spaced)]
     if len(word) > 3 or (word.lower() in _PROSE and not word.isupper()):  # NO is a segment in geometry
-        raise NotReadable(f"{word!r} is no expression")
+        raise NotReadable(f"{word!r} is not an expression")
     if len(word) > 2 and word.islower() and set(word) & _VOWELS and list(word) != sorted(word):  # "cat" is not "act"
         raise NotReadable(f"{word!r} may be a word (write a product of letters with spaces or signs between them)")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]

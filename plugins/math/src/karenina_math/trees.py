@@ -152,7 +152,7 @@ def _is_value(tree: Tree) -> bool:
 
 
 def hard_relations(tree: Tree) -> Iterator[Tree]:
-    """Yield the relations of a set that are no intervals, such as *x^2 < 4*."""
+    """Yield the relations of a set that are not intervals, such as *x^2 < 4*."""
     if tree[0] == "relation" and as_set(tree) is tree:
         yield tree
     elif tree[0] in ("union", "intersection", "difference"):

@@ -112,7 +112,7 @@ def _split_numbered(
     counts = Counter(int(number) for number in numbers if number is not None)
     wrong = sorted(number for number in counts if not 1 <= number <= len(things))
     if wrong:
-        raise InvalidReply(f"{key} holds {wrong[0]}, and the things are numbered from 1 to {len(things)}")
+        raise InvalidReply(f"{key} contains {wrong[0]}, but the things are numbered from 1 to {len(things)}")
     there = [thing for at, thing in enumerate(things, 1) for _ in range(min(counts[at], 1) if once else counts[at])]
     return tuple(there), tuple(thing for at, thing in enumerate(things, 1) if not counts[at])
 

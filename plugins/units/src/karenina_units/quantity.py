@@ -148,7 +148,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         unit = whole.unit or self.unit or ""
         meanings = read_unit(unit) if unit else _NUMBER
         if not meanings:
-            raise self._wrong_truth(f"a unit that it can convert (use NumberWithUnit for {unit!r:.40})", expected)
+            raise self._wrong_truth(f"a known unit, not {unit!r:.40} (for other units, use NumberWithUnit)", expected)
         numbers = tuple(map(Fraction, whole.numbers))
         truth = _Truth(numbers[0], numbers[1:], unit, meanings)
         return truth if uncertain is None else self._with_uncertainty(truth, uncertain, expected)
@@ -163,7 +163,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if quantity.unit and unit != truth.meanings:
             converted = convert(size, unit[0], _NUMBER[0], None) if unit and is_number(unit[0]) else None
             if converted is None:
-                raise self._wrong_truth("an uncertainty in its own unit or per cent", expected)
+                raise self._wrong_truth("an uncertainty in the same unit or in percent", expected)
             size = converted.number * abs(truth.number)
         return _Truth(truth.number, truth.other_readings, truth.unit, truth.meanings, size)
 
@@ -224,7 +224,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return bool(verdicts) and all(verdicts)
 
     def _add(self, parts: Sequence[Written | None]) -> _Truth | None:
-        """Return the sum of parts such as *5 ft* and *10 in*, in the unit of the first, or None if they are no sum.
+        """Return the sum of parts such as *5 ft* and *10 in*, in the unit of the first, or None if they are not a sum.
 
         Each part must be less than one of the unit before it.
         """

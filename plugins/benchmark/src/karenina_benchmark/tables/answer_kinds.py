@@ -354,7 +354,7 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
-    """Read a text as *yes or no*. Returns None if it is neither, or if the question asks for something else.
+    """Read a string as *yes or no*. Returns None if it is neither, or if the question asks for something else.
 
     T and F only count after a question with *true or false*, and 1 and 0 only after a yes-no question.
     """
@@ -368,7 +368,7 @@ def _read_boolean(text: str, question: str) -> Answer | None:
 
 
 def _read_letter(text: str, question: str) -> Answer | None:
-    """Read a text as the letter of an option, or return None if the question does not offer this option."""
+    """Read a string as the letter of an option, or return None if the question does not offer this option."""
     match = _LETTER.fullmatch(text)
     labels = offered_labels(question) if match is not None else ()
     if match is None or match[1].upper() not in labels:
@@ -379,7 +379,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
 
 
 def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
-    """Read a text as a number, or return None if it is not a number, names options, or is a code."""
+    """Read a string as a number, or return None if it is not a number, names options, or is a code."""
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -403,7 +403,7 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
-    """Read a text as a date, converted to ISO 8601 unless it is ambiguous.
+    """Read a string as a date, converted to ISO 8601 unless it is ambiguous.
 
     `day_first` decides between two possible dates. If it is None, the text stays as written. Returns None if the text
     is not a date, is a number or has a time of day, or if the question asks for a name.
@@ -420,7 +420,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Read a text as a list, or return None if it may be a sentence. A single item gives an uncertain list."""
+    """Read a string as a list, or return None if it may be a sentence. A single item gives an uncertain list."""
     items = _items(text)
     if items:
         return Answer("list", items)

@@ -505,8 +505,8 @@ def _asks_yes_or_no(question: str) -> bool:
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
     """Return the labels in a column, such as *late_delivery*, if no question mentions any of them.
 
-    The list is empty if the column contains anything else, if it has fewer than 3 answers or more than 20 labels, or if
-    no label has an underscore.
+    Only answers of the kind `text` are considered. The list is empty if one of them is not a label, if there are fewer
+    than 3 of them or more than 20 labels, or if no label has an underscore.
     """
     texts = [
         (answer.truth, cell.question)

@@ -56,9 +56,10 @@ def models(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `NAME=` for each matching setting, or `NAME=VALUE` for the values of the only match.
+    """Complete a setting: return `NAME=` for each match.
 
-    After `slots.`, return the matching `slots.SLOT=STAGE`.
+    If only one setting matches, `NAME=VALUE` is returned for each of its known values. For input that starts with
+    `slots.`, the completions have the form `slots.SLOT=STAGE`.
     """
     from karenina_core.config import all_settings
 

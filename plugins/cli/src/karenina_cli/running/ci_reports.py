@@ -67,14 +67,16 @@ def group_name(answering: str, judge: str) -> str:
 
 
 def read_share(text: str) -> float:
-    """Parse a share from 0 to 1. Raises `typer.BadParameter` for anything else."""
+    """Parse a pass rate between 0 and 1. Raises `typer.BadParameter` for anything else."""
     try:
         share = float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a valid share; use a number from 0 to 1, or MODEL=NUMBER") from None
+        raise typer.BadParameter(
+            f"{text!r} is not a valid pass rate; use a number from 0 to 1, or MODEL=NUMBER"
+        ) from None
     if not 0 <= share <= 1:
         hint = f"; use {share / 100:g} for {share:g}%" if 1 < share <= 100 else ""
-        raise typer.BadParameter(f"a share must be from 0 to 1, not {share:g}{hint}")
+        raise typer.BadParameter(f"a pass rate must be between 0 and 1, not {share:g}{hint}")
     return share
 
 

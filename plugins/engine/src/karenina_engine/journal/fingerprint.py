@@ -94,7 +94,7 @@ class Fingerprints:
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
     async def read_folders(self, question: Question, plan: Plan) -> None:
-        """Digest the question's folders in a thread, so that `compute` does not block."""
+        """Compute the digests of the question's folders in a thread, so that `compute` does not block."""
         folders = source_folders(plan, self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))

@@ -227,7 +227,7 @@ def _open(file: Path) -> Iterator[BinaryIO]:
 
 
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands and rules of journals that no longer exist, and older ones for the same path.
+    """Remove the commands and rules of journals that were deleted or replaced by a newer journal at the same path.
 
     Files that cannot be read or removed are skipped.
     """

@@ -289,7 +289,7 @@ class BoundTemplate:
                 readings = read_dates(value)
                 present[name] = readings[0].at.isoformat() if readings else None
                 if not readings:
-                    reason = {"reason": f"{value!r:.60} is no whole date: write it as 2024-01-15"}
+                    reason = {"reason": f"{value!r:.60} is not a complete date; write it as 2024-01-15"}
                     problem = PydanticCustomError("date_parsing", "{reason}", reason)
                     errors.append(InitErrorDetails(type=problem, loc=(name,), input=value))
         try:

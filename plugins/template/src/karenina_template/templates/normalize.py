@@ -128,7 +128,9 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return the punctuation and spaces to keep from `gap`, which is between the characters `before` and `after`.
+    """Return the punctuation and spaces in `gap` that can change the meaning, such as signs and decimal points.
+
+    `gap` is what stands between the characters `before` and `after`. Marks that only structure the text are removed.
 
     At the start or end of the text, `before` or `after` is "".
     """

@@ -36,7 +36,7 @@ TRUTH: Final = "truth-4711-that-no-model-may-see"
 
 
 class StageContract(PluginContract):
-    """The contract for a stage, run alone with the artifacts of a sample item.
+    """Contract tests for a stage, which run it in isolation with the artifacts of a sample item.
 
     - `stage`: the stage class.
     - `artifacts`: values for the artifacts that the stage requires and for any optional artifacts that it reads.

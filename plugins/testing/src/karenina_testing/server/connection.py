@@ -179,7 +179,7 @@ class Connection(asyncio.Protocol):
         reply = coming if isinstance(coming, Reply) else None
         try:
             if reply is None:
-                reply = await coming  # type: ignore[misc]  # it is no reply, so it is awaitable
+                reply = await coming  # type: ignore[misc]  # it is not a reply, so it is awaitable
             if reply.delay:
                 await self._sleep(reply.delay)
             if self._gone.is_set() or reply.chunks is None:

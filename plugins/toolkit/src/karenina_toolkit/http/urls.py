@@ -170,7 +170,7 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _mask_parts(text: str, secret: str) -> str:
-    """Mask the parts of `secret` in `text` that have at least 8 characters, except for ordinary words."""
+    """Mask every substring of `secret` with at least 8 characters that occurs in `text`, except for ordinary words."""
     starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
     pieces: list[str] = []
     shown = at = 0

@@ -105,13 +105,13 @@ def _inside(text: str) -> dict[str, Any]:
         outside.append(text[at : begin.start()])
         at = end
         if len(objects) > _MOST_COPIES:
-            raise ValueError("the reply holds more than one JSON object")
+            raise ValueError("the reply contains more than one JSON object")
     outside.append(text[at:])
     if not objects:
-        raise ValueError("the reply holds no JSON object")
+        raise ValueError("the reply contains no JSON object")
     filled = [value for value in objects if value] or objects
     if any(not json_equal(filled[0], other) for other in filled):
-        raise ValueError("the reply holds more than one JSON object")
+        raise ValueError("the reply contains more than one JSON object")
     _check_outside(outside)
     return filled[0]
 
@@ -192,7 +192,7 @@ def _check_outside(parts: list[str]) -> None:
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):
-        raise ValueError("the reply holds a JSON list, not a JSON object")
+        raise ValueError("the reply is a JSON array, not a JSON object")
     closed = sum(part.count("}") - part.count("{") for part in parts)
     if _GOES_ON.match(after) or (closed and after.strip("}` \r\n")):
         raise ValueError("the JSON object in the reply is broken (it ends before its last key)")

@@ -347,7 +347,7 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the variable that contains the question as the prompt of a test without prompts.
+        """Return the prompt of a test without prompts: a placeholder for the variable that contains the question.
 
         If it is unclear which variable this is, the prompt has no text, and a note is added once.
         """

@@ -30,5 +30,5 @@ def files_of(config: VerificationConfig) -> AbstractContextManager[None]:
 
 
 def find_file(name: str) -> Path:
-    """Return the absolute path of a file that a primitive names. It is relative to the benchmark's folder."""
+    """Return the absolute path of a primitive's file. Relative paths start at the benchmark's folder."""
     return ((_folder.get() or Path()) / name).absolute()
