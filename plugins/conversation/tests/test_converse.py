@@ -79,15 +79,19 @@ def test_the_trace_is_split_by_user_messages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "taken"),
-    [("BCR-ABL after all.", [(1, "taken"), (2, "taken"), (3, "taken")]),
-     ("It is BCL2.", [(1, "taken"), (2, "left_out"), (3, "taken")])],
-)  # fmt: skip
-def test_a_condition_on_the_last_answer_decides_a_turn(answer: str, taken: list[tuple[int, str]]) -> None:
-    when = {"when": {"said": {"type": "RegexMatch", "pattern": ".*BCR-?ABL.*"}}, "say": "Why?"}
+    ("condition", "answer", "state"),
+    [
+        ("said", "BCR-ABL after all.", "taken"),
+        ("said", "It is BCL2.", "left_out"),
+        ("not_said", "BCR-ABL after all.", "left_out"),
+        ("not_said", "It is BCL2.", "taken"),
+    ],
+)
+def test_a_condition_on_the_last_answer_decides_a_turn(condition: str, answer: str, state: str) -> None:
+    when = {"when": {condition: {"type": "RegexMatch", "pattern": ".*BCR-?ABL.*"}}, "say": "Why?"}
     found = converse(replies(answer, "So.", "2016."), [when, YEAR])
 
-    assert states(found) == taken
+    assert states(found) == [(1, "taken"), (2, state), (3, "taken")]
 
 
 def test_a_called_tool_decides_a_turn() -> None:
@@ -108,17 +112,18 @@ def test_a_called_tool_decides_a_turn() -> None:
     assert found.artifact(Keys.ANSWERING_MCP_SERVERS) == ["genes"]
 
 
+@pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize(
     ("tool", "taken"),
     [("find_order", True), ("mcp__shop__find_order", True), ("mcp__bank__find_order", False), ("order", False)],
 )
-def test_a_tool_is_named_with_or_without_its_server(tool: str, taken: bool) -> None:
+def test_a_tool_is_named_with_or_without_its_server(tool: str, taken: bool, negated: bool) -> None:
     call = ToolCall("c1", "mcp__shop__find_order", {})
     traces = [[Message.assistant("", [call]), Message.tool("W12", call), Message.assistant("It is W12.")]]
     models = ScriptedModels(act=lambda *_: traces.pop() if traces else [Message.assistant("Yes.")])
-    found = converse(models, [{"when": {"tool": tool}, "say": "Found?"}], MCP)
+    found = converse(models, [{"when": {"not_tool" if negated else "tool": tool}, "say": "Found?"}], MCP)
 
-    assert states(found)[-1] == (2, "taken" if taken else "left_out")
+    assert states(found)[-1] == (2, "taken" if taken is not negated else "left_out")
 
 
 def test_a_way_out_leaves_out_the_turns_after_it() -> None:
@@ -195,10 +200,11 @@ class Broken(Primitive):
         raise OSError("no disk")
 
 
+@pytest.mark.parametrize("condition", ["said", "not_said"])
 @pytest.mark.parametrize(("kind", "why"), [(Doubtful, "who knows"), (Broken, "no disk")])
-def test_an_undecided_condition_is_not_judged(kind: type[Primitive], why: str) -> None:
+def test_an_undecided_condition_is_not_judged(kind: type[Primitive], why: str, condition: str) -> None:
     said = register_primitive(kind)().to_json()
-    found = converse(replies("BCL2."), [{"when": {"said": said}, "say": "Why?"}])
+    found = converse(replies("BCL2."), [{"when": {condition: said}, "say": "Why?"}])
 
     assert found.error is not None
     assert found.error.outcome is Outcome.STAGE_ERROR

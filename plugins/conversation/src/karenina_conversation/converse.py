@@ -199,7 +199,7 @@ def make_user_side(context: VerificationContext) -> UserSide:
     """Return the user's side of the conversation. In a preview without models, a placeholder plays the user."""
     fields = cast("QuestionFields", context.question_settings)
     if fields.user is None:
-        return Script(fields.turns)
+        return Script(fields.turns, recorded=context.answer_is_recorded())
     model = cast("ConversationSettings", context.settings).simulated_user
     if model is None:
         model = ModelConfig(id="simulated_user", interface="none", model_name="(simulated user)")

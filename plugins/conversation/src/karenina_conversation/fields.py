@@ -71,14 +71,18 @@ class Condition(StrictSettings):
     tool: Words | None = Field(
         default=None, description="The name of a tool that the model called, with or without mcp__SERVER__."
     )
+    not_said: Said | None = Field(
+        default=None, description="A primitive on the model's last answer; the condition holds if it does not pass."
+    )
+    not_tool: Words | None = Field(default=None, description="The name of a tool that the model did not call.")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        """Return the condition. Raises `ValueError` unless it has one of the two."""
-        if (self.said is None) is (self.tool is None):
+        """Return the condition. Raises `ValueError` unless it has one of the four."""
+        if sum(value is not None for value in (self.said, self.tool, self.not_said, self.not_tool)) != 1:
             raise ValueError(
-                "a condition has exactly one of `said` (a primitive that tests the last answer) and `tool` "
-                "(the name of a tool)"
+                "a condition has exactly one of `said` (a primitive that tests the last answer), `tool` (the name of a "
+                "tool) and their negations, `not_said` and `not_tool`"
             )
         return self
 

@@ -13,6 +13,7 @@ from karenina_core.errors import StructuredError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallNotes, Message, PortError
 from karenina_core.models.prompts import PromptTask
+from karenina_toolkit.conversations import assumed_longest
 from karenina_toolkit.fences import break_special_tokens, fence
 from karenina_toolkit.folding import fold
 from karenina_toolkit.structured import InvalidReply, call_structured, object_schema
@@ -112,7 +113,7 @@ class SimulatedUser:
             self._messages.append(Message.user(_show_answer(last)))
         reply = await self._ask(last)
         self.reached = reply.reached
-        if reply.say is None:
+        if reply.say is None or assumed_longest() is False:
             return End("goal" if reply.reached else "gave_up")
         if len(history) >= self.brief.max_turns:
             return End("limit")

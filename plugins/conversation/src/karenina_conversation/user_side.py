@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from karenina_core.errors import describe_error
 from karenina_template.templates.primitives import Undecided
 from karenina_toolkit.answer_values import plain_tool_name
-from karenina_toolkit.conversations import ConversationTurn
+from karenina_toolkit.conversations import ConversationTurn, assumed_longest
 
 if TYPE_CHECKING:
     from karenina_conversation.fields import Condition, Entry
@@ -52,9 +52,10 @@ class ConditionUndecided(NoNextTurn):
 
 @dataclass(slots=True)
 class Script:
-    """The `turns` of a question."""
+    """The `turns` of a question. If answers are `recorded`, an estimate assumes nothing about them."""
 
     entries: Sequence[Entry]
+    recorded: bool = False
     _at: int = 0
     _number: int = 1
     _left_out: set[int] = field(default_factory=set)
@@ -72,17 +73,22 @@ class Script:
             entry = self.entries[self._at]
             self._at += 1
             if entry.end is not None:
-                if holds(entry.end, last):
+                if self._holds(entry.end, last, goes_on=False):
                     left = sum(entry.say is not None for entry in self.entries[self._at :])
                     self._left_out.update(range(self._number + 1, self._number + 1 + left))
                     return End("end")
                 continue
             self._number += 1
-            if entry.when is None or holds(entry.when, last):
+            if entry.when is None or self._holds(entry.when, last, goes_on=True):
                 assert entry.say is not None
                 return NextTurn(entry.say, self._number, entry.id)
             self._left_out.add(self._number)
         return End("script")
+
+    def _holds(self, condition: Condition, last: ConversationTurn, *, goes_on: bool) -> bool:
+        """Return whether a condition holds. In an estimate, it is assumed; `goes_on` is whether it adds a turn."""
+        longest = None if self.recorded else assumed_longest()
+        return holds(condition, last) if longest is None else longest is goes_on
 
     def not_taken(self, taken: Sequence[ConversationTurn]) -> Sequence[ConversationTurn]:
         """Return the turns that a `when` or `end` left out, and those that are missing, as after a failure."""
@@ -101,10 +107,11 @@ def holds(condition: Condition, last: ConversationTurn) -> bool:
     A text is compared with the turn's answer, which is empty if there is none. Raises `ConditionUndecided` if the
     primitive cannot decide or fails.
     """
-    if condition.tool is not None:
+    tool = condition.not_tool if condition.tool is None else condition.tool
+    if tool is not None:
         called = [call.name for message in last.trace for call in message.tool_calls]
-        return condition.tool in called or condition.tool in map(plain_tool_name, called)
-    primitive, text = condition.said, last.final or ""
+        return (tool in called or tool in map(plain_tool_name, called)) is (condition.tool is not None)
+    primitive, text = condition.not_said if condition.said is None else condition.said, last.final or ""
     assert primitive is not None
     where = f"the condition {primitive!r} on turn {last.number}"
     try:
@@ -113,4 +120,4 @@ def holds(condition: Condition, last: ConversationTurn) -> bool:
         raise ConditionUndecided(f"{where} failed: {describe_error(error, primitive)}") from error
     if isinstance(answer, Undecided):
         raise ConditionUndecided(f"{where} cannot be decided: {answer.why}")
-    return answer
+    return bool(answer) is (condition.said is not None)

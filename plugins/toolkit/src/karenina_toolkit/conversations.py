@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -192,6 +194,40 @@ class Conversation:
     def to_json(self) -> dict[str, Any]:
         """Return the result field: the reason for the end, and the number, id and state of each turn."""
         return {"ended": self.ended, "turns": [_describe(turn) for turn in self.turns]}
+
+
+@dataclass(slots=True)
+class AssumedLength:
+    """How long conversations with placeholder answers are: `longest` or shortest.
+
+    `varied` is set when a condition or a simulated user would have decided it.
+    """
+
+    longest: bool
+    varied: bool = False
+
+
+_assumed: ContextVar[AssumedLength | None] = ContextVar("karenina_assumed_length", default=None)
+
+
+@contextmanager
+def assume_length(*, longest: bool) -> Iterator[AssumedLength]:
+    """Make conversations as long or as short as possible inside the `with` block, whatever the answers are."""
+    assumed = AssumedLength(longest)
+    before = _assumed.set(assumed)
+    try:
+        yield assumed
+    finally:
+        _assumed.reset(before)
+
+
+def assumed_longest() -> bool | None:
+    """Return whether to go on where a condition or a simulated user decides, or None if it decides, as in a run."""
+    assumed = _assumed.get()
+    if assumed is None:
+        return None
+    assumed.varied = True
+    return assumed.longest
 
 
 def script_entries(turns: object) -> object:

@@ -141,7 +141,8 @@ def _preview(
 ) -> PromptPreview:
     """Preview the prompts of the question with this `id`, or of the first question.
 
-    Without `answer`, a placeholder is used as the model's answer. Raises `ConfigError` if there is no such question.
+    Without `answer`, a placeholder is used as the model's answer, and conversations have all their turns. Raises
+    `ConfigError` if there is no such question.
     """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions
@@ -151,7 +152,8 @@ def _preview(
         raise ConfigError([f"{benchmark.path} contains no questions"])
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     text = answer if answer is not None else PLACEHOLDER
-    return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text))
+    longest = True if answer is None else None
+    return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text, longest=longest))
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:

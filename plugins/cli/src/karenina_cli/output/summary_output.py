@@ -250,7 +250,7 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
     if estimated.lines:
         head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
         rows = [
-            (line.model, line.stage, _count_text(line.calls), *_tokens(line), *_costs(line)) for line in estimated.lines
+            (line.model, line.stage, _range_text(line.calls), *_tokens(line), *_costs(line)) for line in estimated.lines
         ]
         print_rows(screen.out, [head, *rows], texts=(0, 1))
     _say(
@@ -263,7 +263,7 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
             screen,
             f"The journal contains {estimated.kept:,} replies for the other items; their calls are not paid for again.",
         )
-    _say(screen, f"Expected: {_count_text(estimated.calls)} calls for {estimated.format_cost()}.")
+    _say(screen, f"Expected: {_range_text(estimated.calls)} calls for {estimated.format_cost()}.")
     if estimated.spent:
         _say(screen, f"Earlier runs with this journal spent {format_cost(estimated.spent)}.")
     if estimated.sample and estimated.lines:
@@ -293,6 +293,14 @@ def _tokens(line: EstimatedLine) -> tuple[str, str]:
 def _count_text(span: Span) -> str:
     """Return the typical number as a string, without the range."""
     return f"{round(span.typical):,}"
+
+
+def _range_text(span: Span) -> str:
+    """Return a number of calls as a string, with its range unless it is certain. The typical number may be the most."""
+    least, typical, most = (f"{round(number):,}" for number in span)
+    if least == most:
+        return typical
+    return f"{least} to {most}" if typical == most else f"{typical} ({least} to {most})"
 
 
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:

@@ -1,14 +1,17 @@
 """Estimating the calls, tokens and cost of a run without making any calls.
 
 The prompts for a sample of the questions are previewed (`karenina_engine.offline.prompt_preview`) for every answering
-model and judge. The other questions are assumed to be similar. The lengths of the replies are not known in advance. If
-the journal has at least three calls by a model in a stage, their mean is used. Otherwise:
+model and judge. If these do not all need the same calls, up to `MOST` questions are previewed. The others are assumed
+to be similar. The lengths of the replies are not known in advance. If the journal has at least three calls by a model
+in a stage, their mean is used. Otherwise:
 
 - a prompt has 4 characters per token (from 5 to 3; in non-Latin scripts 1.5, from 2.5 to 1), and its schema is counted;
 - a text reply has `TEXT` tokens (least, typical, most), as does the answer in a judge's prompt;
 - a JSON reply has the tokens of the filled schema plus `REASONS`;
 - an agent takes `TURNS` turns, up to its own limit, and each turn resends everything before it;
-- the replies of a model are limited by its `max_tokens`.
+- the replies of a model are limited by its `max_tokens`;
+- a conversation with conditions or a simulated user has from the fewest to the most turns it can have, and typically
+  the most.
 
 Calls that a stage makes only in some cases, such as a repeated question or a search, are not included.
 """
@@ -19,7 +22,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
@@ -58,9 +64,15 @@ class Span(NamedTuple):
         """Return the sum of two spans, component by component."""
         return Span(*(a + b for a, b in zip(self, other, strict=True)))
 
+    def scaled(self, factor: float) -> Span:
+        """Return the span multiplied by a number."""
+        return Span(*(part * factor for part in self))
+
 
 SAMPLE: Final = 20
-"""The maximum number of questions whose prompts are previewed."""
+"""The maximum number of questions whose prompts are previewed, if all of these need the same calls."""
+MOST: Final = 1000
+"""The maximum number otherwise, as with conversations of different lengths."""
 TEXT: Final = Span(50, 300, 1500)
 REASONS: Final = Span(0, 60, 600)
 TURNS: Final = Span(1, 4, 25)
@@ -73,6 +85,9 @@ _TOKENS_PER_SIGN: Final = Span(1 / 2.5, 1 / 1.5, 1)
 _OVERHEAD: Final = Span(8, 16, 64)
 _SPREAD: Final = Span(0.8, 1, 1.25)  # around measured means
 _ZERO: Final = Span(0, 0, 0)
+_EVERY: Final = Span(1, 1, 1)
+_LONGEST: Final = Span(0, 1, 1)
+_SHORTEST: Final = Span(1, 0, 0)
 
 _Key = tuple[str, str, str, str]
 
@@ -188,9 +203,9 @@ def estimate(
     """Estimate a run over the given questions, without making any calls.
 
     If there is a journal, only the remaining work is counted. `sample` is the maximum number of questions whose prompts
-    are previewed. Logs warnings about unusable plugins, and about fields and traits without effect. Raises `PlanError`
-    if a question has no valid plan, `ConfigError` if a required plugin is missing or a stage rejects a question, and
-    `JournalError` if the journal cannot be read.
+    are previewed if all of these need the same calls. Logs warnings about unusable plugins, and about fields and traits
+    without effect. Raises `PlanError` if a question has no valid plan, `ConfigError` if a required plugin is missing or
+    a stage rejects a question, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -227,6 +242,33 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
     return places
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An answering model and a judge, by index, and a configuration with just these.
+
+    `first` is True for the judge with which the answering model's prompts are counted.
+    """
+
+    model: int
+    judge: int
+    first: bool
+    config: VerificationConfig
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A prompt that was previewed for a pair, and whether it is in the shortest conversations, the longest, or both."""
+
+    prompt: Prompt
+    pair: _Pair
+    part: Span
+
+    @property
+    def kind(self) -> tuple[str, Span]:
+        """What distinguishes the calls of different questions: their stages, and whether they are certain."""
+        return self.prompt.stage, self.part
+
+
 @dataclass(slots=True)
 class _RemainingWork:
     """The answers and items that a run still has to produce.
@@ -261,11 +303,21 @@ class _RemainingWork:
                 self.places.append(place)
             self.answered.add((task.question.id, task.replicate))
 
+    def times(self, sent: _Sent) -> int:
+        """Return how often a prompt is sent, if all questions are like the one it was previewed for."""
+        if sent.prompt.shared:
+            return self.answers[sent.pair.model] if sent.pair.first else 0
+        if sent.pair.judge:
+            return sum(many for (_, judge), many in self.items.items() if judge == sent.pair.judge)
+        return self.items[sent.pair.model, 0]
+
     def sample(self, most: int) -> list[Question]:
-        """Return at most `most` of the remaining questions, evenly spaced."""
-        many = len(self.places)
-        chosen = range(many) if many <= most else (number * many // most for number in range(most))
-        return [self.matrix.questions[self.places[at]] for at in chosen]
+        """Return at most `most` of the remaining questions, drawn with a fixed seed.
+
+        Questions at equal distances could all be of one kind.
+        """
+        chosen = self.places if len(self.places) <= most else Random(0).sample(self.places, most)  # noqa: S311
+        return [self.matrix.questions[place] for place in sorted(chosen)]
 
 
 async def _make_estimate(
@@ -282,28 +334,37 @@ async def _make_estimate(
     `view` is the journal, or None if there is none.
     """
     matrix = counted.matrix
-    questions = counted.sample(sample)
-    estimated = Estimate(len(matrix), counted.done, len(questions))
+    estimated = Estimate(len(matrix), counted.done, 0)
+    pairs = [
+        _Pair(
+            at, judge_at, first, config.with_values(answering_models=(model,), parsing_models=(judge,) if judge else ())
+        )
+        for at, model in enumerate(config.core.answering_models)
+        for judge_at, judge, first in _asked_judges(matrix)
+        if not (at and judge_at)  # an answer does not depend on the judge, nor a judge's prompt on the answering model
+    ]
+
+    async def preview(question: Question) -> list[_Sent]:
+        """Return the prompts for a question."""
+        sent: list[_Sent] = []
+        for pair in pairs:
+            show = partial(preview_prompts, question, pair.config, plugins, trust=trust, answer=_ANSWER)
+            done = await show(longest=True)
+            sent += [_Sent(prompt, pair, _LONGEST if done.varied else _EVERY) for prompt in done.prompts]
+            if done.varied:
+                sent += [_Sent(prompt, pair, _SHORTEST) for prompt in (await show(longest=False)).prompts]
+            estimated.failed.update(done.failed)
+            estimated.not_counted.update((entry.stage, entry.why) for entry in done.unused)
+        return sent
+
+    previews = [await preview(question) for question in counted.sample(sample)]
+    if len({frozenset(Counter(one.kind for one in sent).items()) for sent in previews}) > 1:
+        previews = [await preview(question) for question in counted.sample(max(sample, MOST // len(pairs)))]
+    estimated.sample = len(previews)
     lines = _LineCounter(view, prices)
-    share = 1 / max(1, len(questions))
-    for question in questions:
-        for at, model in enumerate(config.core.answering_models):
-            for judge_at, judge, first in _asked_judges(matrix):
-                if at and judge_at:
-                    continue  # an answer does not depend on the judge, nor a judge's prompt on the answering model
-                pair = config.with_values(answering_models=(model,), parsing_models=(judge,) if judge else ())
-                done = await preview_prompts(question, pair, plugins, trust=trust, answer=_ANSWER)
-                for prompt in done.prompts:
-                    if prompt.shared:
-                        times = counted.answers[at] if first else 0
-                    elif judge_at:
-                        times = sum(many for (_, other), many in counted.items.items() if other == judge_at)
-                    else:
-                        times = counted.items[at, 0]
-                    if times:
-                        lines.add(prompt, times * share)
-                estimated.failed.update(done.failed)
-                estimated.not_counted.update((entry.stage, entry.why) for entry in done.unused)
+    for one in chain.from_iterable(previews):
+        if times := counted.times(one):
+            lines.add(one.prompt, one.part.scaled(times / len(previews)))
     counted_stages = {line.stage for line in lines.lines}
     estimated.not_counted = {
         stage: why
@@ -359,8 +420,8 @@ class _LineCounter:
         """The lines that have been counted so far."""
         return list(self._found.values())
 
-    def add(self, prompt: Prompt, times: float) -> None:
-        """Count a prompt that is sent `times` times. This number may be a fraction.
+    def add(self, prompt: Prompt, times: Span) -> None:
+        """Count a prompt that is sent `times` times. These numbers may be fractions.
 
         If the journal has enough of the model's calls in this stage, their mean is used instead of the prompt's tokens.
         """
@@ -370,11 +431,10 @@ class _LineCounter:
         line = self._found.setdefault(key, EstimatedLine(*key, measured=key in self._measured))
         calls, sent, output = _usage_of(prompt)
         if key in self._measured:
-            sent, output = (calls.times(Span(mean, mean, mean)).times(_SPREAD) for mean in self._measured[key])
-        many = Span(times, times, times)
-        line.calls = line.calls.plus(calls.times(many))
-        line.input_tokens = line.input_tokens.plus(sent.times(many))
-        line.output_tokens = line.output_tokens.plus(output.times(many))
+            sent, output = (calls.scaled(mean).times(_SPREAD) for mean in self._measured[key])
+        line.calls = line.calls.plus(calls.times(times))
+        line.input_tokens = line.input_tokens.plus(sent.times(times))
+        line.output_tokens = line.output_tokens.plus(output.times(times))
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
         """Subtract the calls that have replies in the journal, and return their number.
@@ -386,10 +446,9 @@ class _LineCounter:
             count = min(kept.get((line.model, line.stage), 0), round(line.calls.typical))
             if count:
                 subtracted += count
-                left = max(0.0, 1 - count / line.calls.typical)
-                rest = Span(left, left, left)
+                left = Span(*(max(0.0, 1 - count / calls) if calls else 0.0 for calls in line.calls))
                 line.calls, line.input_tokens, line.output_tokens = (
-                    span.times(rest) for span in (line.calls, line.input_tokens, line.output_tokens)
+                    span.times(left) for span in (line.calls, line.input_tokens, line.output_tokens)
                 )
         return subtracted
 
@@ -434,9 +493,8 @@ def _tokens_of(texts: Sequence[str]) -> Span:
     for text in texts:
         answers = text.count(_ANSWER)
         size = len(text) - answers * len(_ANSWER)
-        many = Span(answers, answers, answers)
-        length = Span(size, size, size).times(_TOKENS_PER_ASCII if text.isascii() else _TOKENS_PER_SIGN)
-        total = total.plus(length).plus(many.times(TEXT))
+        length = (_TOKENS_PER_ASCII if text.isascii() else _TOKENS_PER_SIGN).scaled(size)
+        total = total.plus(length).plus(TEXT.scaled(answers))
     return total
 
 

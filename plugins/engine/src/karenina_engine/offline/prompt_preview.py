@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ from karenina_core.models.ports import (
     Message,
     ModelRequest,
     ParserReply,
+    PortError,
     PortName,
 )
 from karenina_core.models.prompts import PromptTask
@@ -31,7 +33,9 @@ from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.check.planner import Planner
 from karenina_engine.run.port_factory import PortFactory, RunParts
+from karenina_toolkit.conversations import assume_length
 from karenina_toolkit.structured.structured_call import REFUSAL
+from karenina_toolkit.traces import final_ai_message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,13 +217,15 @@ class UnusedPrompt:
 class PromptPreview:
     """The prompts that models would receive for a question, in order.
 
-    `failed` contains the errors of stages that failed. The prompts of stages that depend on them are missing.
+    `failed` contains the errors of stages that failed. The prompts of stages that depend on them are missing. `varied`
+    is True if the length of a conversation was assumed.
     """
 
     question: Question
     prompts: tuple[Prompt, ...]
     unused: tuple[UnusedPrompt, ...]
     failed: Mapping[str, str]
+    varied: bool = False
 
 
 def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
@@ -242,19 +248,32 @@ async def preview_prompts(
     *,
     trust: Trust,
     answer: str = PLACEHOLDER,
+    longest: bool | None = None,
 ) -> PromptPreview:
     """Record the prompts for a question, as if `answer` were the answering model's answer.
 
-    This uses the configuration's first answering model and first judge, or placeholders if there are none. Nothing is
-    called or opened, so neither keys nor servers are needed. Judges answer yes to every question unless this would make
+    With `longest`, `answer` is a placeholder: recorded answers take its place, and other conversations are as long as
+    possible if it is True, and as short as possible if it is False. Otherwise, conditions are decided by `answer`.
+
+    This uses the configuration's first answering model and first judge, or placeholders if there are none. No server is
+    called, so neither keys nor servers are needed. Judges answer yes to every question unless this would make
     the answer fail. Raises `PlanError` if the question has no valid plan.
     """
     negative: set[str] = set()
-    while True:
-        records, failing = await _preview_once(question, config, plugins, trust, answer, negative)
-        if not failing - negative:
-            return PromptPreview(question, tuple(records.prompts), tuple(_unused_prompts(records)), records.failed)
-        negative |= failing
+    with nullcontext() if longest is None else assume_length(longest=longest) as assumed:
+        while True:
+            ports = _PreviewPorts(
+                *(PortFactory(RunParts(plugins, config)), _Records(declared_tasks(plugins)), answer, negative),
+                is_placeholder=longest is not None,
+            )
+            records, failing = await _preview_once(question, config, trust, ports)
+            if not failing - negative:
+                break
+            negative |= failing
+    return PromptPreview(
+        *(question, tuple(records.prompts), tuple(_unused_prompts(records)), records.failed),
+        varied=assumed is not None and assumed.varied,
+    )
 
 
 @dataclass(slots=True)
@@ -319,21 +338,11 @@ class _Records:
 
 
 async def _preview_once(
-    question: Question,
-    config: VerificationConfig,
-    plugins: Plugins,
-    trust: Trust,
-    answer: str,
-    negative: set[str],
+    question: Question, config: VerificationConfig, trust: Trust, ports: _PreviewPorts
 ) -> tuple[_Records, set[str]]:
-    """Run the pipeline once. Returns the records, and the stages that failed the item because of a JSON reply.
-
-    Judges answer no to questions from the stages in `negative`, and yes to all other questions.
-    """
-    core = config.core
-    records = _Records(declared_tasks(plugins))
-    pipeline = Planner(config, plugins).pipeline(question)
-    ports = _PreviewPorts(PortFactory(RunParts(plugins, config)), records, answer, negative)
+    """Run the pipeline once. Returns the records, and the stages that failed the item because of a JSON reply."""
+    core, records = config.core, ports.records
+    pipeline = Planner(config, ports.plugins).pipeline(question)
     answering = core.answering_models[0] if core.answering_models else _placeholder_model("answering")
     judge = core.parsing_models[0] if core.parsing_models else _placeholder_model("judge")
 
@@ -384,14 +393,19 @@ def _placeholder_model(role: str) -> ModelConfig:
     return ModelConfig(id=role, interface="none", model_name=f"({role} model)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _PreviewPorts:
-    """Ports that record requests without calling a model."""
+    """Ports that record requests without calling a model.
+
+    Judges answer no to questions from the stages in `negative`, and yes to all other questions. If `answer` is a
+    placeholder, a recorded answer takes its place.
+    """
 
     factory: PortFactory
     records: _Records
     answer: str
     negative: set[str]
+    is_placeholder: bool = False
 
     @property
     def plugins(self) -> Plugins:
@@ -399,7 +413,7 @@ class _PreviewPorts:
         return self.factory.plugins
 
     async def call(self, request: ModelRequest) -> Any:
-        """Record a request, and return a placeholder reply.
+        """Record a request, and return a placeholder reply, or the recorded one.
 
         Requests to models with recorded answers are not recorded. Repeated requests are not recorded either, and get a
         reply that is as empty as the schema allows.
@@ -416,9 +430,27 @@ class _PreviewPorts:
             yes = records.current.name not in self.negative
             words = _SAID if records.current.stage.scope == "answer" else self.answer
             return ParserReply(example_for_schema(request.schema, words, yes=yes, empty=repeated), "json_schema")
+        if self.is_placeholder and self.recorded(request.model):
+            try:
+                return await self._recorded_reply(request)
+            except PortError:  # this answer is missing, or not usable
+                pass
         if request.options is not None:
             return AgentReply((Message.assistant(self.answer),))
         return LLMReply(self.answer)
+
+    async def _recorded_reply(self, request: ModelRequest) -> LLMReply | AgentReply:
+        """Return the recorded reply, with whose text judges fill their schemas. Raises `PortError` if there is none."""
+        spec = self.factory.spec(request.model)
+        if request.options is None:
+            assert spec.llm is not None
+            plain = await spec.llm(request.model).invoke(request.messages, info=request.info)
+            self.answer = plain.text
+            return plain
+        assert spec.agent is not None
+        reply = await spec.agent(request.model).run(request.messages, request.options, info=request.info)
+        self.answer = final_ai_message(reply.trace) or self.answer
+        return reply
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the adapter answers through an agent.
