@@ -90,12 +90,13 @@ class ModelTurn:
 
 
 def first_messages(context: VerificationContext) -> list[Message]:
-    """Return the messages at the start of a conversation: instructions, few-shot examples, and the question."""
+    """Return the messages at the start of a conversation: instructions, examples, and the question with its files."""
     few_shot = few_shot_settings(context.config)
     examples = examples_for(context.question, few_shot) if few_shot is not None else []
     task = FEW_SHOT_GENERATION if examples else GENERATION
-    *system, question = context.prompt(task, context.question.question, context.answering_model)
-    return [*system, *to_turns(examples), question]
+    question, model = context.question, context.answering_model
+    *system, asked = context.prompt(task, question.question, model, attachments=question.attachments)
+    return [*system, *to_turns(examples), asked]
 
 
 async def take_turn(
