@@ -21,6 +21,7 @@ from karenina_claude_agent_sdk.event_stream import PING, events_of
 from karenina_claude_agent_sdk.messages_client import MessagesClient
 from karenina_claude_agent_sdk.settings import extra_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
+from karenina_toolkit.attachments.wire import fill
 
 if TYPE_CHECKING:
     import claude_agent_sdk
@@ -167,7 +168,7 @@ class CLIRunner:
             await self._model_proxy.start()
             with self._model_proxy.answering(work.answer) as url:
                 async with start_cli(setting, url) as cli:
-                    await _run_until_done(cli.converse(wire), work)
+                    await _run_until_done(cli.converse(await fill(wire)), work)
         except CLIError as error:
             raise PortError(
                 f"{self.where}: the Claude CLI failed: {error}",

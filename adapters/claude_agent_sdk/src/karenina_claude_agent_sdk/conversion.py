@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
+from karenina_toolkit.attachments.wire import Contents
 from karenina_toolkit.replies.reply_ends import read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.anthropic import read, read_usage
@@ -113,7 +115,11 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
     """
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
-        result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
+        content: str | list[WireMessage] = message.content
+        if message.attachments:
+            text = [{"type": "text", "text": message.content}] if message.content.strip() else []
+            content = [*text, *map(_block_of, message.attachments)]
+        result = {"tool_use_id": message.tool_call_id or "", "content": content, **failed}
         return [{"type": "tool_result", **result}]
     calls = [
         {
@@ -124,7 +130,16 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
         }
         for call in message.tool_calls
     ]
-    return [{"type": "text", "text": message.content}, *calls]
+    files = map(_block_of, message.attachments)  # before the text, as Anthropic recommends
+    return [*files, {"type": "text", "text": message.content}, *calls]
+
+
+def _block_of(attachment: Attachment) -> WireMessage:
+    """Return the content block for an attachment, whose contents are filled in when it is sent."""
+    source = {"type": "base64", "media_type": attachment.media_type, "data": Contents(attachment)}
+    if attachment.media_type == "application/pdf":
+        return {"type": "document", "source": source, "title": attachment.name}
+    return {"type": "image", "source": source}
 
 
 def _is_blank(block: WireMessage) -> bool:

@@ -7,7 +7,7 @@ earlier run can be replayed and resumed without the files.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from karenina_core.errors import ConfigError
 from karenina_core.models.attachments import Attachment
 from karenina_toolkit.attachments.media_types import MAX_MESSAGE
-from karenina_toolkit.conversations import script_entries
+from karenina_toolkit.conversations import entries_with_files, files_by_message, has_files, script_entries
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.plugin_lookup import find_adapter
 
@@ -29,29 +29,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 _CURE = "choose another model, or select other questions"
-
-
-def turn_entries(question: Question) -> list[Any]:
-    """Return the entries of the question's script of turns that have attachments."""
-    entries = script_entries(question.extra.get("turns")) if "turns" in question.extra else ()
-    if not isinstance(entries, list | tuple):
-        return []
-    return [entry for entry in entries if isinstance(entry, Mapping) and entry.get("attachments")]
-
-
-def has_attachments(question: Question) -> bool:
-    """Return whether the question or one of its turns has attachments."""
-    return bool(question.attachments or turn_entries(question))
-
-
-def messages_of(question: Question) -> Iterator[tuple[Attachment, ...]]:
-    """Yield the attachments of each message to the model under test. Invalid ones, which are refused, are left out."""
-    yield question.attachments
-    for entry in turn_entries(question):
-        try:
-            yield tuple(map(Attachment.of, entry["attachments"]))
-        except (TypeError, ValueError):
-            continue
 
 
 @dataclass(slots=True)
@@ -72,10 +49,10 @@ class QuestionFiles:
 
     def resolve(self, question: Question) -> Question:
         """Return the question with the media types, digests and absolute paths of its files."""
-        if not has_attachments(question):
+        if not has_files(question):
             return question
         changes: dict[str, object] = {"attachments": tuple(map(self._resolve, question.attachments))}
-        if turn_entries(question):
+        if entries_with_files(question):
             turns = script_entries(question.extra["turns"])
             assert isinstance(turns, list | tuple), "it has entries"
             changes["extra"] = {**question.extra, "turns": [self._resolve_turn(entry) for entry in turns]}
@@ -147,9 +124,9 @@ class AttachmentCheck:
 
     def add(self, question: Question) -> None:
         """Check the files of a question."""
-        if self.offline or not has_attachments(question):
+        if self.offline or not has_files(question):
             return
-        for attachments in messages_of(question):
+        for attachments in files_by_message(question):
             for attachment in attachments:
                 self._check_file(question, attachment)
             total = sum(attachment.size for attachment in attachments)
@@ -166,16 +143,19 @@ class AttachmentCheck:
         it is also a problem if the price of a file is unknown.
         """
         problems = [*self._problems]
+        unknown: dict[str, list[str]] = {}
         for model, support, media_type, id in self._supports.values():
             what = f"model {model.id!r} cannot read {media_type}, which question {id!r} attaches ({support.source})"
             if support.understands is False:
                 problems.append(f"{what}; {_CURE}")
             elif support.understands is None:
-                logger.warning(
-                    "it is unknown whether the model %r (%s) understands %s, which question %r attaches; declare it in "
-                    "the model's extra.media, such as ['image/*']",
-                    *(model.id, model.display_string, media_type, id),
-                )
+                unknown.setdefault(f"{model.id!r} ({model.display_string})", []).append(media_type)
+        for named, media_types in unknown.items():
+            logger.warning(
+                "it is unknown whether the model %s understands %s; declare it in the model's extra.media, such as "
+                '["image/*"]',
+                *(named, ", ".join(media_types)),
+            )
         if has_budget:
             problems += [
                 f"a budget needs the price of the attachments, and the tokens that {id!r} counts for {media_type} are "
@@ -185,7 +165,7 @@ class AttachmentCheck:
         if problems:
             raise ConfigError(problems)
 
-    def refuse_missing(self, question_ids: Iterator[str]) -> None:
+    def refuse_missing(self, question_ids: Iterable[str]) -> None:
         """Raise `ConfigError` if files are missing that the items of these questions need."""
         problems = [problem for id in dict.fromkeys(question_ids) for problem in self.needed.get(id, ())]
         if problems:

@@ -130,12 +130,11 @@ class RunSession:
         """Raise `ConfigError` if an attached file is missing that an item without a result needs."""
         attachments = self.matrix.attachments
         if attachments is not None and attachments.needed:
-            waiting = (
-                task.question.id
-                for task in self.matrix
-                if task.question.id in attachments.needed and self.pending_judges(task)[0]
+            done = self.result_store
+            needing = (task for task in self.matrix if task.question.id in attachments.needed)
+            attachments.refuse_missing(
+                task.question.id for task in needing if not (isinstance(done, ResumeState) and done.is_done(task))
             )
-            attachments.refuse_missing(waiting)
 
     @property
     def resumable(self) -> bool:

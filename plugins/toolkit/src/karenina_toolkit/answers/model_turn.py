@@ -156,7 +156,7 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
     return ModelTurn(tuple(trace), reply.finish_reason, reply.limit_reached, error=error, usage=reply.usage)
 
 
-def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[str] = ()) -> None:
+def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[Message] = ()) -> None:
     """Set the artifacts and result fields for an answer that consists of `turns`.
 
     `said` contains the user's messages between the turns. A single plain answer is stored unchanged. Anything else is
@@ -167,8 +167,11 @@ def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said:
     servers = context.answering_model.mcp_urls_dict
     context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(servers) if servers else None)
     trace = list(turns[0].trace)
-    for text, turn in zip(said, turns[1:], strict=True):
-        trace += [Message.user(text), *turn.trace]
+    for message, turn in zip(said, turns[1:], strict=True):
+        trace += [message, *turn.trace]
+    if context.question.attachments:
+        described = [attachment.to_dict() for attachment in context.question.attachments]
+        context.set_result_field("attachments", described)
     if trace or last.error is None:
         _record_trace(context, turns, trace)
     if last.error is not None:

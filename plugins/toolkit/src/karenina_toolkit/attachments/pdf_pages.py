@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -72,8 +73,7 @@ def _main() -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    import pypdfium2
-
+    pypdfium2 = import_module("pypdfium2")  # without types
     try:
         document = pypdfium2.PdfDocument(sys.stdin.buffer.read())
     except pypdfium2.PdfiumError as error:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PDF: Final = "application/pdf"
 Kind = Literal["image", "pdf", "audio"]
+_MESSAGES_API: Final = 5 * 2**20 * 3 // 4
+"""The maximum size of an image in the Messages API, which is 5 MB in base64."""
 _NAMES: Final[dict[Kind, str]] = {"image": "images", "pdf": "PDFs", "audio": "sound"}
 
 
@@ -130,11 +132,19 @@ def find_support(spec: AdapterSpec, model: ModelConfig, media_type: str) -> Supp
     if declared is not None:
         return Support(media_type in declared, "declared in extra.media")
     family, kind = _family_of(model.model_name), kind_of(media_type)
-    if family is not None and kind in family.understands:
-        return Support(True, f"{model.model_name} is known to understand {_NAMES[kind]}")
-    if family is not None and kind in family.lacks:
-        return Support(False, f"{model.model_name} is known not to understand {_NAMES[kind]}")
-    return Support(None, "unknown; declare it in extra.media")
+    if family is not None and kind in (*family.understands, *family.lacks):
+        return Support(kind in family.understands, "known from the model's name")
+    return Support(None, "declare it in extra.media")
+
+
+def describe_support(spec: AdapterSpec, model: ModelConfig) -> str:
+    """Return one line about which attachments a model understands, and from where that is known."""
+    parts: dict[str, list[str]] = {}
+    for media_type in ("image/png", PDF, "audio/wav"):
+        support = find_support(spec, model, media_type)
+        word = {True: "yes", False: "no", None: "unknown"}[support.understands]
+        parts.setdefault(f"{word} ({support.source})", []).append(_NAMES[kind_of(media_type)])
+    return "; ".join(f"{', '.join(names)}: {answer}" for answer, names in parts.items())
 
 
 def limits_of(spec: AdapterSpec, model: ModelConfig) -> dict[str, MediaLimit]:
@@ -152,6 +162,14 @@ def usual_limits(model: ModelConfig, media_types: tuple[str, ...], extra: MediaE
             known = {"image": family.tokens, "pdf": family.page_tokens, "audio": None}[kind_of(name)]
         limits[name] = MediaLimit(MAX_FILE, extra.media_tokens or known)
     return limits
+
+
+def image_and_pdf_limits(model: ModelConfig, extra: MediaExtra) -> dict[str, MediaLimit]:
+    """Return the limits of the media types that Anthropic's Messages API can carry."""
+    limits = usual_limits(model, (*IMAGES, PDF), extra)
+    return {
+        name: limit._replace(max_bytes=_MESSAGES_API) if name in IMAGES else limit for name, limit in limits.items()
+    }
 
 
 def most_tokens(attachments: tuple[Attachment, ...], limits: dict[str, MediaLimit]) -> int | None:
