@@ -49,7 +49,9 @@ def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
 def _block_of(attachment: Attachment) -> dict[Any, Any]:
     """Return LangChain's content block for an attachment, whose contents are filled in later."""
     kind = attachment.media_type.partition("/")[0]
-    block = {"base64": Contents(attachment), "mime_type": attachment.media_type}
+    # LangChain derives OpenAI's names of formats from the media type, and "mpeg" is not one of them.
+    media_type = "audio/mp3" if attachment.media_type == "audio/mpeg" else attachment.media_type
+    block = {"base64": Contents(attachment), "mime_type": media_type}
     if kind == "application":
         return {"type": "file", **block, "filename": attachment.name}
     return {"type": kind, **block}
