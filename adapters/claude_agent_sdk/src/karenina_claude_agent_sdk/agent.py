@@ -13,10 +13,19 @@ from mcp_types import Tool as MCPTool
 
 from karenina_claude_agent_sdk.cli import CLISettings
 from karenina_claude_agent_sdk.cli_runs import CLIRunner, refuse_end
-from karenina_claude_agent_sdk.conversion import SERVER, WireMessage, reply_of, results_in, results_of, to_wire
+from karenina_claude_agent_sdk.conversion import (
+    SERVER,
+    WireMessage,
+    count_attachments,
+    reply_of,
+    results_in,
+    results_of,
+    to_wire,
+)
 from karenina_core.models.ports import NO_INFO, AgentReply, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_toolkit.agents.tool_loop import AgentClock, TraceSize, empty_ending
 from karenina_toolkit.agents.tools import LONGEST_RESULT, run_tool
+from karenina_toolkit.attachments.wire import fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,6 +102,9 @@ class ClaudeAgent:
             tools=own,
             server=make_tool_server(brought, work.fail),
         )
+        work.attached = count_attachments(wire)
+        if work.attached:
+            wire = await fill(wire)
         return await time.limit(runner.run(setting, wire, work), work.reply)
 
     async def aclose(self) -> None:
@@ -136,6 +148,8 @@ class _AgentTask:
         self._server_reason: str | None = None
         self._model: str | None = None
         self._asking = asyncio.Lock()
+        self.attached = 0
+        """The number of attachments that each request must contain."""
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
         """Request the next turn, and return it if it calls tools and there are turns left.
@@ -196,9 +210,14 @@ class _AgentTask:
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
         """Record the tool results in a request, and return the next turn. The run's guard is used if there is one.
 
-        Raises `PortError` if the request fails or the trace is too long.
+        Raises `PortError` if the request fails, the CLI left out an attachment, or the trace is too long.
         """
         self._record_results(results_in(request))
+        if count_attachments(request["messages"]) < self.attached:
+            raise PortError(
+                f"{self._runner.where}: the Claude CLI left out an attachment, which it does if a picture is damaged",
+                category=ErrorCategory.PERMANENT,
+            )
         size = TraceSize()
         for message in self.reply().trace:
             size.add(self._runner.where, message)

@@ -21,6 +21,7 @@ from karenina_claude_agent_sdk.event_stream import PING, events_of
 from karenina_claude_agent_sdk.messages_client import MessagesClient
 from karenina_claude_agent_sdk.settings import extra_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
+from karenina_toolkit.attachments.wire import fill, has_attachments
 
 if TYPE_CHECKING:
     import claude_agent_sdk
@@ -203,7 +204,8 @@ async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, Non
 class SingleReply:
     """The task for ports that need a single reply, which is not passed on to the CLI.
 
-    `fields` replace those in the CLI's request.
+    `fields` replace those in the CLI's request. If the prompt has attachments, they include its messages, because the
+    CLI would scale pictures down.
     """
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
@@ -219,7 +221,8 @@ class SingleReply:
         """
         if not self.end.done():
             try:
-                turn = await self._runner.messages_client.post({**request, **self._fields}, headers, self._prompt)
+                fields = await fill(self._fields) if has_attachments(self._prompt) else self._fields
+                turn = await self._runner.messages_client.post({**request, **fields}, headers, self._prompt)
             except PortError as error:
                 self.end.set_exception(error)
             else:

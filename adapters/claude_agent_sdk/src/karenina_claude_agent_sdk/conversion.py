@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import FinishReason, Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
+from karenina_toolkit.attachments.wire import Contents, describe
 from karenina_toolkit.replies.reply_ends import read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.anthropic import read, read_usage
@@ -44,6 +47,27 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
         elif blocks:
             wire.append({"role": role, "content": blocks})
     return replace_surrogates("\n\n".join(system)), wire
+
+
+def without_attachments(messages: Sequence[Message]) -> list[Message]:
+    """Return messages whose attachments are described in their text."""
+    return [
+        replace(message, content="\n".join([*map(describe, message.attachments), message.content]), attachments=())
+        if message.attachments
+        else message
+        for message in messages
+    ]
+
+
+def count_attachments(wire: Sequence[WireMessage]) -> int:
+    """Return the number of images and documents in a conversation, including those in tool results."""
+    count = 0
+    for entry in wire:
+        for block in entry["content"] if isinstance(entry["content"], list) else ():
+            kind = block.get("type")
+            count += kind in ("image", "document")
+            count += count_attachments([block]) if kind == "tool_result" else 0
+    return count
 
 
 def turn_of(reply: WireMessage) -> Turn:
@@ -113,7 +137,11 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
     """
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
-        result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
+        content: str | list[WireMessage] = message.content
+        if message.attachments:
+            text = [{"type": "text", "text": message.content}] if message.content.strip() else []
+            content = [*text, *map(_block_of, message.attachments)]
+        result = {"tool_use_id": message.tool_call_id or "", "content": content, **failed}
         return [{"type": "tool_result", **result}]
     calls = [
         {
@@ -124,7 +152,16 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
         }
         for call in message.tool_calls
     ]
-    return [{"type": "text", "text": message.content}, *calls]
+    files = map(_block_of, message.attachments)  # before the text, as Anthropic recommends
+    return [*files, {"type": "text", "text": message.content}, *calls]
+
+
+def _block_of(attachment: Attachment) -> WireMessage:
+    """Return the content block for an attachment, whose contents are filled in when it is sent."""
+    source = {"type": "base64", "media_type": attachment.media_type, "data": Contents(attachment)}
+    if attachment.media_type == "application/pdf":
+        return {"type": "document", "source": source, "title": attachment.name}
+    return {"type": "image", "source": source}
 
 
 def _is_blank(block: WireMessage) -> bool:

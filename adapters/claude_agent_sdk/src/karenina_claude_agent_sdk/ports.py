@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_claude_agent_sdk.cli import CLISettings
 from karenina_claude_agent_sdk.cli_runs import CLIRunner, SingleReply
-from karenina_claude_agent_sdk.conversion import to_wire
+from karenina_claude_agent_sdk.conversion import WireMessage, to_wire, without_attachments
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply
+from karenina_toolkit.attachments.wire import has_attachments
 from karenina_toolkit.structured.reply_checks import text_reply
 
 if TYPE_CHECKING:
@@ -26,14 +27,22 @@ class ClaudeAgentLLM:
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Send messages and return the reply. Raises `PortError` if the CLI or its request fails."""
         runner = self._runner
-        system, wire = to_wire(messages)
+        system, wire, fields = _split(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, runner.thinking, bare=True)
-        turn = await runner.run(setting, wire, SingleReply(runner, messages, {}))
+        turn = await runner.run(setting, wire, SingleReply(runner, messages, fields))
         return text_reply(turn)
 
     async def aclose(self) -> None:
         """Close the proxy and the connections."""
         await self._runner.aclose()
+
+
+def _split(messages: Sequence[Message]) -> tuple[str, list[WireMessage], WireMessage]:
+    """Return the system prompt, the conversation for the CLI, and the fields that replace those in its request."""
+    system, wire = to_wire(messages)
+    if not has_attachments(messages):
+        return system, wire, {}
+    return system, to_wire(without_attachments(messages))[1], {"messages": wire}
 
 
 _TOOL: Final = "StructuredOutput"
@@ -59,10 +68,10 @@ class ClaudeAgentParser:
         If the model calls no tool, the text of its reply is used. Raises `PortError` if the CLI or its request fails.
         """
         runner = self._runner
-        system, wire = to_wire(messages)
+        system, wire, fields = _split(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=_STAND_IN)
         tool = {"name": _TOOL, "description": "Gives the answer.", "input_schema": dict(schema)}
-        forced = {"tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
+        forced = {**fields, "tools": [tool], "tool_choice": {"type": "tool", "name": _TOOL}}
         turn = await runner.run(setting, wire, SingleReply(runner, messages, forced))
         filled = [call.arguments for call in turn.message.tool_calls if call.name == _TOOL]
         text = json.dumps(filled[0], ensure_ascii=False) if filled else turn.message.content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
@@ -12,8 +13,10 @@ from pydantic import Field
 
 from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.attachments import MediaLimit
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit import adapter_settings
+from karenina_toolkit.attachments.support import image_and_pdf_limits
 from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:
@@ -107,6 +110,15 @@ def unavailable() -> str | None:
         if missing
         else None
     )
+
+
+def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
+    """Return the attachments that the CLI passes on to the Messages API, with their limits.
+
+    It accepts images of up to 5 MB in base64, which are 3.9 MB in a file
+    (https://platform.claude.com/docs/en/build-with-claude/vision, November 2026).
+    """
+    return image_and_pdf_limits(model, extra_of(model))
 
 
 def check(model: ModelConfig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from karenina_claude_tool.settings import ClaudeExtra, base_url_of, check, concurrency, unavailable
+from karenina_claude_tool.settings import ClaudeExtra, base_url_of, check, concurrency, media, unavailable
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_toolkit.lazy_names import LazyPorts
@@ -35,6 +35,7 @@ SPEC = AdapterSpec(
     allowed_in_files=True,
     check=check,
     unavailable=unavailable,
+    media=media,
     concurrency=concurrency,
     served_by=base_url_of,
 )

@@ -25,6 +25,7 @@ from karenina_claude_tool.settings import (
     may_receive_environment_secrets,
 )
 from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_toolkit.attachments.wire import fill, has_attachments
 from karenina_toolkit.http.http_errors import (
     MESSAGES_API_CURES,
     connection_error,
@@ -136,6 +137,8 @@ class Client:
         sent: list[Any] = list(wire)
         if self.extra.prompt_caching != "off":
             sent = _add_cache_marks(body, sent, {"type": "ephemeral", "ttl": self.extra.prompt_caching}, grows)
+        if has_attachments(messages):
+            sent = await fill(sent)
         data = self._read(await self._send(messages, sent, body), messages)
         try:
             return from_wire(data)

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
+from karenina_toolkit.attachments.wire import Contents
 from karenina_toolkit.replies.reply_ends import PAUSED, read_end
 from karenina_toolkit.traces.blocks import TraceFormatError, describe_block
 from karenina_toolkit.traces.formats.anthropic import read, read_usage
@@ -96,13 +98,26 @@ def _blocks_of(message: Message) -> list[Block]:
     """Return a message's content blocks without its reasoning. The text may be empty."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
-        result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
+        content: str | list[Block] = message.content
+        if message.attachments:
+            text = [{"type": "text", "text": message.content}] if message.content.strip() else []
+            content = [*text, *map(block_of, message.attachments)]
+        result = {"tool_use_id": message.tool_call_id or "", "content": content, **failed}
         return [{"type": "tool_result", **result}]
     calls = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
-    return [{"type": "text", "text": message.content}, *calls]
+    files = map(block_of, message.attachments)  # before the text, as Anthropic recommends
+    return [*files, {"type": "text", "text": message.content}, *calls]
+
+
+def block_of(attachment: Attachment) -> Block:
+    """Return the content block for an attachment, whose contents are filled in when it is sent."""
+    source = {"type": "base64", "media_type": attachment.media_type, "data": Contents(attachment)}
+    if attachment.media_type == "application/pdf":
+        return {"type": "document", "source": source, "title": attachment.name}
+    return {"type": "image", "source": source}
 
 
 def _server_tool_as_thought(block: Block) -> Block:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from urllib.parse import SplitResult
@@ -10,8 +11,10 @@ from urllib.parse import SplitResult
 from pydantic import Field, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.attachments import MediaLimit
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit import adapter_settings
+from karenina_toolkit.attachments.support import image_and_pdf_limits
 from karenina_toolkit.http import endpoints
 
 if TYPE_CHECKING:
@@ -103,6 +106,15 @@ def concurrency(model: ModelConfig) -> int | None:
 def unavailable() -> str | None:
     """Return a message if the SDK is not installed, otherwise None. The SDK is not imported."""
     return None if find_spec("anthropic") else "the anthropic SDK is not installed: pip install 'anthropic>=2.11,<3'"
+
+
+def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
+    """Return the attachments that the Messages API can carry, with their limits.
+
+    It accepts images of up to 5 MB in base64, which are 3.9 MB in a file
+    (https://platform.claude.com/docs/en/build-with-claude/vision, November 2026).
+    """
+    return image_and_pdf_limits(model, extra_of(model))
 
 
 def check(model: ModelConfig) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_langchain.providers import unavailable
-from karenina_langchain.settings import LangchainExtra, check, concurrency, served_by
+from karenina_langchain.settings import LangchainExtra, check, concurrency, media, served_by
 from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def _spec(interface: str, description: str) -> AdapterSpec:
         allowed_in_files=True,
         check=check,
         unavailable=partial(unavailable, interface),
+        media=media,
         concurrency=concurrency,
         served_by=served_by,
     )

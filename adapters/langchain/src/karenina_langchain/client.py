@@ -11,9 +11,10 @@ from langchain_core.messages import AIMessage
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_langchain.chat_models import BODY, describe_server, make_chat_model
-from karenina_langchain.conversion import from_completion, from_langchain
+from karenina_langchain.conversion import fill_messages, from_completion, from_langchain
 from karenina_langchain.providers import provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
+from karenina_toolkit.attachments.wire import has_attachments
 from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
 from karenina_toolkit.http.http_errors import (
     CURES,
@@ -176,6 +177,8 @@ class Client:
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
+        if has_attachments(messages):
+            sent = await fill_messages(sent)
         deadline = asyncio.timeout(self.timeout)
         body = bytearray()
         token = BODY.set(body)

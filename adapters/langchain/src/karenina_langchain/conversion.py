@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, message_to_dict
 
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Turn, Usage
+from karenina_toolkit.attachments.wire import Contents, fill
 from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.replies.reply_ends import read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
@@ -26,8 +28,43 @@ _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemera
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
-    """Convert `messages` to LangChain messages, omitting reasoning."""
-    return [_to_langchain(message) for message in messages]
+    """Convert `messages` to LangChain messages, omitting reasoning.
+
+    The contents of attachments are filled in when the messages are sent. Most providers accept only text as the result
+    of a tool, so the attachments of tool results follow them in a message of the user.
+    """
+    sent: list[BaseMessage] = []
+    pending: list[str | dict[Any, Any]] = []
+    for message in messages:
+        if message.role != "tool" and pending:
+            sent.append(HumanMessage(content=pending))
+            pending = []
+        sent.append(_to_langchain(message))
+        if message.role == "tool" and message.attachments:
+            text = f"Attachments of the result of {message.tool_name or 'the tool'}:"
+            pending += [{"type": "text", "text": text}, *map(_block_of, message.attachments)]
+    return [*sent, HumanMessage(content=pending)] if pending else sent
+
+
+def _block_of(attachment: Attachment) -> dict[Any, Any]:
+    """Return LangChain's content block for an attachment, whose contents are filled in later."""
+    kind = attachment.media_type.partition("/")[0]
+    # LangChain derives OpenAI's names of formats from the media type, and "mpeg" is not one of them.
+    media_type = "audio/mp3" if attachment.media_type == "audio/mpeg" else attachment.media_type
+    block = {"base64": Contents(attachment), "mime_type": media_type}
+    if kind == "application":
+        return {"type": "file", **block, "filename": attachment.name}
+    return {"type": kind, **block}
+
+
+async def fill_messages(sent: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages with the contents of their attachments. Raises `PortError` if a file cannot be read."""
+    return [
+        message.model_copy(update={"content": await fill(message.content)})
+        if isinstance(message.content, list)
+        else message
+        for message in sent
+    ]
 
 
 def from_langchain(said: AIMessage) -> Turn:
@@ -76,7 +113,10 @@ def _to_langchain(message: Message) -> BaseMessage:
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":
-        return HumanMessage(message.content)
+        if not message.attachments:
+            return HumanMessage(message.content)
+        text = [{"type": "text", "text": message.content}] if message.content else []
+        return HumanMessage(content=[*map(_block_of, message.attachments), *text])
     if message.role == "tool":
         return ToolMessage(
             message.content,

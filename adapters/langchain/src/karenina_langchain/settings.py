@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.attachments import MediaLimit
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_langchain.providers import explain_missing_package, provider_name, provider_of
 from karenina_toolkit import adapter_settings
+from karenina_toolkit.attachments.media_types import MEDIA_TYPES
+from karenina_toolkit.attachments.support import image_and_pdf_limits, usual_limits
 from karenina_toolkit.http import endpoints
 from karenina_toolkit.http.urls import is_loopback
 
@@ -62,6 +66,14 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
                     "the model"
                 )
         return parameters
+
+
+def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
+    """Return the attachments that LangChain's chat model can carry, with their limits."""
+    provider, extra = provider_of(model), extra_of(model)
+    if provider is not None and provider.name == "anthropic":
+        return image_and_pdf_limits(model, extra)
+    return usual_limits(model, MEDIA_TYPES, extra)
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:

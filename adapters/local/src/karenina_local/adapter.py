@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_local.settings import LocalSettings, settings_of
 from karenina_local.store import find_model, is_catalogued
+from karenina_toolkit.attachments.media_types import IMAGES
+from karenina_toolkit.attachments.support import usual_limits
 from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
+    from karenina_core.models.attachments import MediaLimit
     from karenina_core.models.model import ModelConfig
     from karenina_toolkit.lazy_names import PortClasses
 
@@ -34,6 +38,8 @@ def check(model: ModelConfig) -> None:
         load_replies(settings.replies)
     else:
         find_model(model.model_name)
+    if settings.mmproj is not None and not settings.mmproj.is_file():
+        raise AdapterConfigError(f"model {model.id!r}, extra.mmproj: the file {settings.mmproj} does not exist")
 
 
 def unavailable() -> str | None:
@@ -64,6 +70,12 @@ def _concurrency(model: ModelConfig) -> int:
     return settings_of(model).slots
 
 
+def _media(model: ModelConfig) -> Mapping[str, MediaLimit]:
+    """Return the limits of images if the model has a projector for them, and otherwise nothing."""
+    settings = settings_of(model)
+    return usual_limits(model, IMAGES, settings) if settings.mmproj is not None else {}
+
+
 SPEC: Final = AdapterSpec(
     interface="local",
     free=True,
@@ -77,5 +89,6 @@ SPEC: Final = AdapterSpec(
     restricts=_restricts,
     check=check,
     unavailable=unavailable,
+    media=_media,
     concurrency=_concurrency,
 )

@@ -176,7 +176,9 @@ class ServerClient(Generic[P]):
                 context=settings.context,
                 threads=settings.threads,
                 start_timeout=settings.start_timeout,
-                prompt_cache=settings.prompt_cache,
+                # llama.cpp cannot save the slots of a model that reads images
+                prompt_cache=settings.prompt_cache if settings.mmproj is None else 0,
+                mmproj=settings.mmproj.resolve() if settings.mmproj is not None else None,
             )
         )
         self._clients: dict[tuple[Address, int], P] = {}

@@ -30,6 +30,7 @@ class ServerSettings:
 
     `context` is the number of tokens per slot, `start_timeout` the time limit for loading in seconds, and
     `prompt_cache` the size of the prompt cache in megabytes. If `threads` is None, llama.cpp chooses the number.
+    With `mmproj`, the model reads images.
     """
 
     model: Path
@@ -38,6 +39,7 @@ class ServerSettings:
     threads: int | None = None
     start_timeout: float = 300.0
     prompt_cache: int = 500
+    mmproj: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,8 @@ class LlamaServer:
 
     def _launch_settings(self, key: str, slot_folder: Path) -> dict[str, object]:
         """Return the settings that are sent to the child."""
-        settings = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
+        mmproj = str(self.settings.mmproj) if self.settings.mmproj is not None else None
+        settings = {**asdict(self.settings), "model": str(self.settings.model), "mmproj": mmproj, "key": key}
         return {**settings, "alias": self.settings.model.stem, "slot_folder": f"{slot_folder}{os.sep}"}
 
     def _spawn(self) -> subprocess.Popen[str]:

@@ -50,6 +50,8 @@ def _start_server(settings: dict[str, Any]) -> Any:
     xllamacpp = import_module("xllamacpp")  # without types
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
+    if settings["mmproj"]:
+        params.mmproj.path = settings["mmproj"]
     params.model_alias = {settings["alias"]}
     params.n_parallel = settings["slots"] * KINDS
     params.n_ctx = settings["context"] * params.n_parallel

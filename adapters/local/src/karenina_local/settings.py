@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.adapter_settings import extra_of
+from karenina_toolkit.attachments.support import MediaExtra
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-class LocalSettings(StrictSettings):
+class LocalSettings(MediaExtra):
     """Settings for llama.cpp, and limits for a judge's constrained replies.
 
     `maxItems` and `maxLength` in a schema are never changed. `max_list_items` and `max_string_length` apply to lists
@@ -50,10 +51,22 @@ class LocalSettings(StrictSettings):
         "--recorded` does.",
         json_schema_extra={"allowed_in_files": "never"},
     )
+    mmproj: Path | None = Field(
+        default=None,
+        description="The GGUF file with which the model reads images (its multimodal projector). Without it, the model "
+        "reads text only.",
+        json_schema_extra={"allowed_in_files": "never"},
+    )
     max_list_items: int = Field(default=20, ge=1, description="Maximum number of items in a list in a judge's reply.")
     max_string_length: int = Field(
         default=200, ge=1, description="Maximum number of characters in a string in a judge's reply."
     )
+
+    @model_serializer(mode="wrap")
+    def _without_projector(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out `mmproj` if it is not set, so that journals from earlier versions can be continued."""
+        data: dict[str, Any] = handler(self)
+        return data if self.mmproj is not None else {name: data[name] for name in data if name != "mmproj"}
 
 
 def settings_of(model: ModelConfig) -> LocalSettings:

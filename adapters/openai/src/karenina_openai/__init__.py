@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec
-from karenina_openai.settings import OpenAIExtra, base_url_of, check, concurrency
+from karenina_openai.settings import OpenAIExtra, base_url_of, check, concurrency, media
 from karenina_toolkit.lazy_names import LazyPorts
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ SPEC = AdapterSpec(
     uses=("endpoint_base_url", "endpoint_api_key", "temperature", "max_tokens"),
     allowed_in_files=True,
     check=check,
+    media=media,
     concurrency=concurrency,
     served_by=base_url_of,
 )

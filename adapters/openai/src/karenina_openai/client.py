@@ -15,13 +15,21 @@ import orjson
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_openai.http import ConnectionBroken, ConnectionFailed, Limits, Reply, Server
-from karenina_openai.settings import DEFAULT_TIMEOUT, KEY_VARIABLES, base_url_of, extra_of, find_api_key
+from karenina_openai.settings import (
+    DEFAULT_TIMEOUT,
+    KEY_VARIABLES,
+    SOUND_FORMATS,
+    base_url_of,
+    extra_of,
+    find_api_key,
+)
 from karenina_openai.streaming import (
     StallTimer,
     StreamStalled,
     assemble_stream,
     check_choice_end,
 )
+from karenina_toolkit.attachments.wire import Contents, data_url, fill, has_attachments
 from karenina_toolkit.http.endpoints import cure_for_key
 from karenina_toolkit.http.error_cures import cure_for_path
 from karenina_toolkit.http.http_errors import (
@@ -42,18 +50,36 @@ from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_o
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from karenina_core.models.attachments import Attachment
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Usage
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Convert `messages` to chat messages. Reasoning is omitted, and a tool's failure only shows in its content."""
-    return [_to_wire(message) for message in messages]
+    """Convert `messages` to chat messages. Reasoning is omitted, and a tool's failure only shows in its content.
+
+    The contents of attachments are filled in when the messages are sent. Tool messages consist of text only, so the
+    attachments of tool results follow them in a user message.
+    """
+    wire: list[dict[str, Any]] = []
+    pending: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role != "tool" and pending:
+            wire.append({"role": "user", "content": pending})
+            pending = []
+        wire.append(_to_wire(message))
+        if message.role == "tool" and message.attachments:
+            name = f"Attachments of the result of {message.tool_name or 'the tool'}:"
+            pending += [{"type": "text", "text": name}, *map(_part_of, message.attachments)]
+    return [*wire, {"role": "user", "content": pending}] if pending else wire
 
 
 def _to_wire(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
+    if message.attachments:
+        text = [{"type": "text", "text": message.content}] if message.content else []
+        return {"role": message.role, "content": [*map(_part_of, message.attachments), *text]}
     if not message.tool_calls:
         return {"role": message.role, "content": message.content}
     return {
@@ -68,6 +94,16 @@ def _to_wire(message: Message) -> dict[str, Any]:
             for call in message.tool_calls
         ],
     }
+
+
+def _part_of(attachment: Attachment) -> dict[str, Any]:
+    """Return the content part for an attachment, whose contents are filled in later."""
+    kind = attachment.media_type
+    if kind.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
+    if kind == "application/pdf":
+        return {"type": "file", "file": {"filename": attachment.name, "file_data": data_url(attachment)}}
+    return {"type": "input_audio", "input_audio": {"data": Contents(attachment), "format": SOUND_FORMATS[kind]}}
 
 
 Watch = Callable[[Mapping[str, Any]], None]
@@ -146,6 +182,8 @@ class Client:
         """
         dialect = self._dialect
         tried = {dialect}
+        if has_attachments(messages):
+            wire = await fill(wire)
         while True:
             if self._closed:
                 raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)

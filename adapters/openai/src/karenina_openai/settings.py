@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from karenina_core.models.attachments import MediaLimit
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit import adapter_settings
+from karenina_toolkit.attachments.media_types import MEDIA_TYPES
+from karenina_toolkit.attachments.support import usual_limits
 from karenina_toolkit.http import endpoints
 from karenina_toolkit.structured.schema_forms import is_official
 
@@ -105,6 +109,19 @@ def find_api_key(model: ModelConfig) -> str | None:
 def concurrency(model: ModelConfig) -> int | None:
     """Return the maximum number of concurrent requests, or None if it is not set."""
     return extra_of(model).max_concurrency
+
+
+SOUND_FORMATS: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+"""The names of chat completions for the formats of sound."""
+
+
+def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
+    """Return the attachments that chat completions can carry, with their limits.
+
+    OpenAI accepts 50 MB in a request (https://platform.openai.com/docs/guides/images-vision, November 2026), which is
+    more than the limit for one attachment. Other servers have limits of their own, which are unknown.
+    """
+    return usual_limits(model, MEDIA_TYPES, extra_of(model))
 
 
 def check(model: ModelConfig) -> None:

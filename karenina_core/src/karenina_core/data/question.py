@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -18,6 +19,7 @@ from pydantic import (
 )
 
 from karenina_core.data.rubrics import DynamicRubric, Rubric
+from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_core.text import compose
 
 
@@ -52,6 +54,9 @@ class Question(BaseModel, defer_build=True):
     question: str = Field(min_length=1, description="The text that is sent to the answering model.")
     raw_answer: str | None = Field(default=None, description="The correct answer as text for human readers.")
     answer_template: str | None = Field(default=None, description="The source of the answer template.")
+    attachments: Annotated[tuple[Attachment, ...], BeforeValidator(read_attachments)] = Field(
+        default=(), description="Files that are sent with the question, as paths or as mappings with file and pages."
+    )
     keywords: tuple[str, ...] = Field(default=(), description="Words for selecting and grouping questions.")
     few_shot_examples: tuple[FewShotExample, ...] = Field(default=(), description="Examples shown before the question.")
     rubric: Rubric | None = Field(default=None, description="Traits for this question only.")
@@ -119,7 +124,7 @@ class Question(BaseModel, defer_build=True):
 
     @property
     def attachment(self) -> object:
-        """The value last stored with `attach`, or None."""
+        """The value last stored with `attach`, or None. This has nothing to do with `attachments`."""
         return (self.__pydantic_private__ or {}).get("_attachment")
 
     def attach(self, value: object) -> None:
@@ -133,7 +138,7 @@ class Question(BaseModel, defer_build=True):
     def changed(self, **changes: Any) -> Self:
         """Return a validated copy with the given fields changed. Other fields, including `id`, stay the same.
 
-        Attachments are not copied.
+        The value stored with `attach` is not copied.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         if self._answer_class is not None:
@@ -143,7 +148,8 @@ class Question(BaseModel, defer_build=True):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Question):
             return NotImplemented
-        return self.__dict__ == other.__dict__ and self._answer_class is other._answer_class
+        same_files = [file.source for file in self.attachments] == [file.source for file in other.attachments]
+        return same_files and self.__dict__ == other.__dict__ and self._answer_class is other._answer_class
 
     def __hash__(self) -> int:
         return hash((self.id, self.question))

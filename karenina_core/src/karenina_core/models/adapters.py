@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from karenina_core.models.attachments import MediaLimit
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, Message, ParserPort
 
@@ -59,6 +60,8 @@ class AdapterSpec:
       is a path. The fields of `extra` are marked separately (`karenina_core.models.settings_models`).
     - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
       `manual_traces` the adapter reads. A run warns if any of the others are set. None disables the warning.
+    - `media(model)` returns the limits of the attachments that the adapter can send, by media type (`image/png`).
+      Without it, the adapter sends text only. Whether the model understands them is another question.
     - `concurrency(model)` returns the maximum number of concurrent calls, if known (for example the slots of a local
       server or the processes of an agent). If it is missing or returns None, the run adapts the number to the server.
     """
@@ -81,6 +84,7 @@ class AdapterSpec:
     recording: Callable[[ModelConfig, CallInfo], str | Sequence[Message]] | None = None
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig], Callable[[CallInfo], bool]] | None = None
+    media: Callable[[ModelConfig], Mapping[str, MediaLimit]] | None = None
     concurrency: Callable[[ModelConfig], int | None] | None = None
     allowed_in_files: bool | None = None
     restricts: Callable[[ModelConfig], Collection[str]] | None = None

@@ -13,6 +13,8 @@ from operator import add, attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
+from karenina_core.models.attachments import Attachment
+
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
@@ -37,7 +39,7 @@ class Message:
 
     `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thinking, which is not
     part of the answer) and `notes` (about parts of unknown types that are not in `content`). Only tool messages have
-    `tool_call_id`, `tool_name` and `is_error`.
+    `tool_call_id`, `tool_name` and `is_error`. Only user and tool messages have `attachments`.
 
     `is_constant` marks instructions and examples that are the same for all items, so that an adapter can cache the
     prompt up to the last of them. It is not part of the message's content.
@@ -51,6 +53,7 @@ class Message:
     is_error: bool = False
     reasoning: str | None = None
     notes: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     is_constant: bool = field(default=False, compare=False)
 
     @classmethod
@@ -74,7 +77,10 @@ class Message:
         return cls("tool", content, tool_call_id=call.id, tool_name=call.name, is_error=is_error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the message to a JSON-compatible dict without empty fields."""
+        """Convert the message to a JSON-compatible dict without empty fields.
+
+        Attachments are described by name, media type, digest and size. Their contents and paths are not included.
+        """
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
         data = {name: value for name, value in values.items() if value not in (None, False, ())}
         if self.tool_calls:
@@ -83,13 +89,15 @@ class Message:
             ]
         if self.notes:
             data["notes"] = list(self.notes)
+        if self.attachments:
+            data["attachments"] = [attachment.to_dict() for attachment in self.attachments]
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Create a message from the output of `to_dict`.
 
-        Raises `ValueError` for an unknown role or field, and `TypeError` for an invalid tool call.
+        Raises `ValueError` for an unknown role or field, and `TypeError` for an invalid tool call or attachment.
         """
         names = {item.name for item in fields(cls) if item.compare}
         unknown = sorted(set(data) - names)
@@ -100,6 +108,7 @@ class Message:
         values = dict(data)
         values["tool_calls"] = tuple(ToolCall(**call) for call in data.get("tool_calls", ()))
         values["notes"] = tuple(data.get("notes", ()))
+        values["attachments"] = tuple(Attachment(**attachment) for attachment in data.get("attachments", ()))
         return cls(**values)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message
 
 
@@ -38,18 +39,20 @@ def assemble(
     system_prompt: str | None = None,
     added: Sequence[str] = (),
     user_instructions: Mapping[str, str] | None = None,
+    attachments: tuple[Attachment, ...] = (),
 ) -> list[Message]:
     """Return a prompt that consists of the system prompt, all instructions, the examples, and the item's part `user`.
 
     `added` contains the instructions of plugins. `user_instructions` is the user's `prompt_config`, of which the
     entries for the task and its family are used. Without instructions, there is no system message. `user` is inserted
-    unchanged, so fence any untrusted text in it. All messages except the last are marked as constant.
+    unchanged, so fence any untrusted text in it. The last message has the `attachments`. All others are constant.
     """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
     system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
     turns = [turn for asked, reply in task.examples for turn in (Message.user(asked), Message.assistant(reply))]
-    return [*(replace(message, is_constant=True) for message in (*system, *turns)), Message.user(user)]
+    last = Message("user", user, attachments=attachments)
+    return [*(replace(message, is_constant=True) for message in (*system, *turns)), last]
 
 
 @lru_cache(maxsize=256)

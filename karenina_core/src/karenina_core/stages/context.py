@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.rubrics import Rubric
     from karenina_core.data.trust import Trust
+    from karenina_core.models.attachments import Attachment
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import AgentPort, LLMPort, ParserPort
     from karenina_core.plugins import Plugins
@@ -317,8 +318,17 @@ class VerificationContext:
 
     # ---- models
 
-    def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """Return the messages for a call to `model` (by default, the judge). The last message contains `user`.
+    def prompt(
+        self,
+        task: PromptTask,
+        user: str,
+        model: ModelConfig | None = None,
+        *,
+        attachments: tuple[Attachment, ...] = (),
+    ) -> list[Message]:
+        """Return the messages for a call to `model` (by default, the judge).
+
+        The last message contains `user` and the `attachments`, which are not sent unless they are given here.
 
         The system message contains the model's system prompt and the instructions from the task, the plugins and the
         user. The task's examples come next. `user` is not changed.
@@ -326,7 +336,9 @@ class VerificationContext:
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
         own = self.config.core.prompt_config
-        messages = assemble(task, user, system_prompt=chosen.system_prompt, added=added, user_instructions=own)
+        messages = assemble(
+            task, user, system_prompt=chosen.system_prompt, added=added, user_instructions=own, attachments=attachments
+        )
         if task.shows_truth:
             self.calls.with_truth.append(messages[-1])
         return messages

@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from karenina_benchmark.attachment_findings import find_problems
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.load_warnings import why_unscorable
 from karenina_benchmark.template_declarations import field_at
@@ -363,9 +364,21 @@ class _Check:
         for what, path in self._fields.problems(question, self._trust):
             place = self._benchmark.place_of(question.id)
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
+        self._check_attachments(question)
         for what, field in turn_problems(question, self._trust):
             path = ("answer", field, "turn") if field else ()
             self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
+
+    def _check_attachments(self, question: Question) -> None:
+        """Check that a question's files can be sent, and warn about photos that state their position."""
+        path = self._benchmark.path
+        outside = self._trusts_values()
+        folder = path.parent if path is not None else None
+        for is_error, what, cure in find_problems(question, folder, outside=outside):
+            if is_error or self._quality:
+                level: Level = "error" if is_error else "warning"
+                place = self._benchmark.place_of(question.id)
+                self._add(level, place, what, cure, "attachments", question=question.id)
 
     def check_template(self, question: Question, config: VerificationConfig) -> None:
         """Check a question's template: whether it exists, may run, can be loaded, and agrees with its ground truths."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
 from karenina_benchmark.errors import BenchmarkFileError, suggest_key
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from karenina_benchmark.document import Section
+    from karenina_core.models.attachments import Attachment
 
+
+T = TypeVar("T")
 
 FINISHED: Final = "finished"
 """The checkpoint property that marks a question as finished. Unfinished questions are drafts, which do not run."""
@@ -148,6 +151,7 @@ class BenchmarkContent:
         few_shot_examples: Iterable[FewShotExample | Mapping[str, str]] = (),
         rubric: Rubric | Sequence[RubricTrait] | None = None,
         dynamic_rubric: DynamicRubric | Sequence[RubricTrait] | None = None,
+        attachments: Iterable[str | Path | Mapping[str, JsonValue] | Attachment] = (),
         workspace_path: str | None = None,
         author: JsonValue = None,
         sources: JsonValue = None,
@@ -165,7 +169,14 @@ class BenchmarkContent:
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
-            if any(value is not None for value in others) or keywords or few_shot_examples or metadata or extra:
+            if (
+                any(value is not None for value in others)
+                or keywords
+                or few_shot_examples
+                or metadata
+                or extra
+                or attachments
+            ):
                 raise ValueError(
                     "a Question cannot be combined with other arguments; change it with question.changed(...) first"
                 )
@@ -181,6 +192,7 @@ class BenchmarkContent:
                     "few_shot_examples": list(few_shot_examples),
                     "rubric": rubric,
                     "dynamic_rubric": dynamic_rubric,
+                    "attachments": _as_list("attachments", attachments),
                     "workspace_path": workspace_path,
                     "author": author,
                     "sources": sources,
@@ -421,6 +433,12 @@ class BenchmarkContent:
         )
 
 
+def serialize_attachment(attachment: Attachment) -> str | dict[str, str]:
+    """Return an attachment as it is written in a file."""
+    pages = attachment.pages
+    return attachment.source if pages is None else {"file": attachment.source, "pages": pages}
+
+
 def _make_id(name: str) -> str:
     """Return an id that depends only on the benchmark's name."""
     return uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
@@ -446,8 +464,8 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _as_list(name: str, texts: Iterable[str]) -> list[str]:
-    """Return the strings as a list. Raises `ValueError` for a single string, because it would be split."""
+def _as_list(name: str, texts: Iterable[T]) -> list[T]:
+    """Return the values as a list. Raises `ValueError` for a single string, because it would be split."""
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not a single string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

@@ -34,7 +34,17 @@ def split_keywords(values: Iterable[Any], separator: str | None = None) -> Itera
         yield from filter(None, map(str.strip, value.split(divider)))
 
 
-FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author", "sources", "workspace_path")
+FIELDS = (
+    "question",
+    "raw_answer",
+    "id",
+    "keywords",
+    "answer_template",
+    "author",
+    "sources",
+    "workspace_path",
+    "attachments",
+)
 """The question fields that can be read from a column. `metadata` takes a list of columns."""
 
 
@@ -212,7 +222,7 @@ def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFi
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
     """Convert the cells of a row to a question's fields, in place.
 
-    Numbers become strings, lists and objects become JSON, and keywords are split.
+    Numbers become strings, lists and objects become JSON, and keywords and attachments are split.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -220,6 +230,11 @@ def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, 
             values[name] = json.dumps(value, ensure_ascii=False)
         elif value is not None:
             values[name] = str(value)
+    files = values.pop("attachments", None)
+    if isinstance(files, str):
+        files = [file for part in files.split(";") if (file := part.strip())]
+    if files:
+        values["attachments"] = files if isinstance(files, list) else [files]
     keywords = values.pop("keywords", None)
     if isinstance(keywords, str):
         keywords = [*split_keywords([keywords], separator)]

@@ -20,6 +20,7 @@ from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, Ve
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AgentTier
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_core.namespaces import read_owned
@@ -144,6 +145,7 @@ class Converse(Stage):
         ended: EndReason | RecordedEnd | None = None
         turn = await take_turn(context, messages, session)
         recorded: list[tuple[str | None, ModelTurn]] = []
+        files: list[tuple[Attachment, ...]] = []
         unknown: RecordedEnd | None = None
         if context.answer_is_recorded():
             (_, turn), *recorded = split_recorded(turn)
@@ -171,9 +173,11 @@ class Converse(Stage):
                     break
                 _, turn = recorded.pop(0)
             else:
-                messages += [*map(_as_sent, turn.trace), Message.user(following.said)]
+                asked = Message("user", following.said, attachments=following.attachments)
+                messages += [*map(_as_sent, turn.trace), asked]
                 turn = await take_turn(context, messages, session)
             taken.append(ConversationTurn(following.number, following.id, following.said))
+            files.append(following.attachments)
         every = sorted([*taken, *user.not_taken(taken)], key=lambda turn: turn.number)
         conversation = Conversation(tuple(every), ended)
         context.set_artifact(CONVERSATION, conversation)
@@ -181,7 +185,8 @@ class Converse(Stage):
         if not context.answer_is_recorded() and (missing := uncounted_turns([turn.usage for turn in turns])):
             described["uncounted_turns"] = missing
         context.set_result_field("conversation", described)
-        record_turns(context, turns, [turn.said or "" for turn in taken[1:]])
+        said = zip(taken[1:], files, strict=True)
+        record_turns(context, turns, [Message("user", turn.said or "", attachments=sent) for turn, sent in said])
         context.offer_value("conversation.turns", len(taken))
         if ended in _UNKNOWN_ENDS:
             context.offer_value("conversation.ended", None, why=_UNKNOWN_ENDS[ended])

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_template.templates.primitives import Primitive, primitive_from_json
 from karenina_toolkit.conversations import MAX_TURNS, script_entries
@@ -60,6 +61,9 @@ def _refuse_blank(text: str) -> str:
 Words = Annotated[str, AfterValidator(_refuse_blank)]
 
 
+_PATHS = WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}})
+
+
 class Condition(StrictSettings):
     """A condition on what the model did since the last message of the user."""
 
@@ -93,6 +97,9 @@ class Entry(StrictSettings):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     say: Words | None = Field(default=None, description="What the user says.")
+    attachments: Annotated[tuple[Attachment, ...], BeforeValidator(read_attachments), _PATHS] = Field(
+        default=(), description="Files that are sent with the message, as paths or as mappings with file and pages."
+    )
     when: Condition | None = Field(default=None, description="Say it only if this holds.")
     id: str | None = Field(default=None, description="A name for the turn, for `turn`.")
     end: Condition | None = Field(default=None, description="End the conversation here if this holds.")
@@ -102,6 +109,8 @@ class Entry(StrictSettings):
         """Return the entry. Raises `ValueError` if it is neither a message nor a way out, or if its id is reserved."""
         if (self.say is None) is (self.end is None):
             raise ValueError("an entry of `turns` has either `say` (a message) or `end` (a condition)")
+        if self.attachments and self.say is None:
+            raise ValueError("`attachments` are sent with a message, so they need `say`")
         if self.end is not None and (self.when is not None or self.id is not None):
             raise ValueError("an `end` is not a turn, so it has no `when` and no `id`")
         if self.id is not None and (self.id in _RESERVED or self.id.isdecimal() or not self.id.strip()):

@@ -13,16 +13,18 @@ from karenina_toolkit.conversations import ConversationTurn, assumed_longest
 
 if TYPE_CHECKING:
     from karenina_conversation.fields import Condition, Entry
+    from karenina_core.models.attachments import Attachment
     from karenina_toolkit.conversations import EndReason
 
 
 @dataclass(frozen=True, slots=True)
 class NextTurn:
-    """What the user says next, and the number and id of the turn."""
+    """What the user says next, with its attachments, and the number and id of the turn."""
 
     said: str
     number: int
     id: str | None = None
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Script:
             self._number += 1
             if entry.when is None or self._holds(entry.when, last, goes_on=True):
                 assert entry.say is not None
-                return NextTurn(entry.say, self._number, entry.id)
+                return NextTurn(entry.say, self._number, entry.id, entry.attachments)
             self._left_out.add(self._number)
         return End("script")
 

@@ -27,10 +27,12 @@ from karenina_core.text import did_you_mean, join_problems
 from karenina_rubric.computed_traits import pattern_error
 from karenina_rubric.evaluators import ERRORS, METADATA, ResultFields, TraitScore, find_flaw, summarize_deep_judgment
 from karenina_rubric.hookspecs import karenina_trait_evaluators
-from karenina_rubric.llm_traits import RubricSettings, TraitFields, sees_truth
+from karenina_rubric.llm_traits import RubricSettings, TraitFields, sees_files, sees_truth
 from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, PRESENT, REASONING, RUBRIC, presence_request
 from karenina_rubric.turns import group_traits
-from karenina_toolkit.conversations import CONVERSATION
+from karenina_toolkit.attachments.support import find_support
+from karenina_toolkit.conversations import CONVERSATION, files_by_message
+from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 from karenina_toolkit.stage_support import gather_all, make_judge_input
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 from karenina_toolkit.turn_context import TurnContext
@@ -156,12 +158,14 @@ class RubricEvaluation(Stage):
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether `before_run` has to check this question.
 
-        It has to if no judge is configured, or if a trait has source code, an invalid pattern, or an
-        `include_ground_truth` that cannot be used.
+        It has to if no judge is configured, or if a trait has source code, an invalid pattern, an
+        `include_ground_truth` that cannot be used, or attachments.
         """
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
-        return any(pattern_error(trait.pattern) for trait in _regex_traits(question)) or bool(_truth_problem(question))
+        if any(pattern_error(trait.pattern) for trait in _regex_traits(question)) or _truth_problem(question):
+            return True
+        return any(trait.extra.get("attachments") for trait in (*_static_traits(question), *_dynamic_traits(question)))
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
@@ -173,7 +177,7 @@ class RubricEvaluation(Stage):
         """
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
-            problem = _truth_problem(question)
+            problem = _truth_problem(question) or _files_problem(config, question)
             if problem is not None:
                 raise ValueError(problem)
             for trait in _regex_traits(question):
@@ -386,6 +390,26 @@ def _truth_problem(question: Question) -> str | None:
                 f"question {question.id}, trait {trait.name!r}: include_ground_truth is true, but the "
                 "question has no raw_answer to show the judge; add a raw_answer"
             )
+    return None
+
+
+def _files_problem(config: VerificationConfig, question: Question) -> str | None:
+    """Return the reason why a trait with `attachments` cannot be judged, or None."""
+    seeing = [trait for trait in (*_static_traits(question), *_dynamic_traits(question)) if sees_files(trait)]
+    if not seeing:
+        return None
+    where = f"question {question.id}, trait {seeing[0].name!r}: attachments is true, but"
+    files = [file for message in files_by_message(question) for file in message]
+    if not files:
+        return f"{where} the question has no attachments; attach a file, or give the trait only to questions with files"
+    if config.has(DEEP_MODE) and config.setting(DEEP_MODE) != DISABLED:
+        return f"{where} deep judgment reads text only; remove it, or set {DEEP_MODE} to {DISABLED}"
+    for model in config.core.parsing_models:
+        spec = find_adapter(plugins_of(config), model.interface).spec
+        for media_type in dict.fromkeys(file.media_type for file in files if file.media_type):
+            support = find_support(spec, model, media_type)
+            if support.understands is False:
+                return f"{where} the judge {model.id!r} cannot read {media_type} ({support.source}); choose another one"
     return None
 
 

@@ -14,10 +14,12 @@ from karenina_core.models.settings_models import AllowedInFiles
 from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_rubric.prompts import INFORMED, REASONING, RUBRIC, traits_request
 from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
+from karenina_toolkit.conversations import files_by_message
 from karenina_toolkit.structured import InvalidReply, ask, find_mismatches, object_schema, read_object, repair
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
+    from karenina_core.models.attachments import Attachment
     from karenina_core.models.prompts import PromptTask
 
 
@@ -40,6 +42,9 @@ class TraitFields(BaseModel, defer_build=True):
     include_ground_truth: bool = Field(
         default=False,
         description="Show the judge the question's reference answer (raw_answer) along with the response.",
+    )
+    attachments: bool = Field(
+        default=False, description="Send the judge the question's attachments along with the response."
     )
 
 
@@ -99,6 +104,7 @@ class _Request:
     text: str
     reference: str | None
     context: VerificationContext
+    attachments: tuple[Attachment, ...] = ()
 
     def of(self, traits: Sequence[LLMRubricTrait]) -> str:
         """Return the text of the prompt for the given traits."""
@@ -113,14 +119,22 @@ def sees_truth(trait: RubricTrait) -> bool:
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
 
+def sees_files(trait: RubricTrait) -> bool:
+    """Return whether the judge of this trait gets the question's attachments.
+
+    Raises `ValueError` if the trait's `attachments` is invalid.
+    """
+    return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).attachments
+
+
 class LLMTraitEvaluator:
     """Scores LLM traits: booleans, numbers in a range, classes, and filled schemas.
 
     With the `batch` strategy, a single call covers all traits. Traits with `include_ground_truth` get a separate call,
-    because the judge of the other traits must not see the reference answer. A trait is judged separately if its part of
-    the reply is missing or invalid. All traits are judged separately if the reply cannot be parsed or the server
-    rejects the request. A call for a single trait is retried once, and the retry tells the judge what was wrong. If the
-    judge cannot be reached, no further calls are made.
+    because the judge of the other traits must not see the reference answer, and so do traits with `attachments`. A
+    trait is judged separately if its part of the reply is missing or invalid. All traits are judged separately if the
+    reply cannot be parsed or the server rejects the request. A call for a single trait is retried once, and the retry
+    tells the judge what was wrong. If the judge cannot be reached, no further calls are made.
 
     The evaluator also sets the result fields `llm_trait_labels` (for literal traits) and `llm_trait_reasoning`.
     """
@@ -143,10 +157,17 @@ class LLMTraitEvaluator:
         blind = [trait for trait in asked if not sees_truth(trait)]
         informed = [trait for trait in asked if sees_truth(trait)]
         request = _Request(RUBRIC, text, None, context)
-        scores = await self._evaluate(blind, request)
-        if informed:
-            reference = context.question.raw_answer or ""
-            scores += await self._evaluate(informed, replace(request, task=INFORMED, reference=reference))
+        scores = await self._evaluate([trait for trait in blind if not sees_files(trait)], request)
+        reference = context.question.raw_answer or ""
+        told = replace(request, task=INFORMED, reference=reference)
+        files = tuple(file for message in files_by_message(context.question) for file in message)
+        for traits, asking in (
+            ([trait for trait in informed if not sees_files(trait)], told),
+            ([trait for trait in blind if sees_files(trait)], replace(request, attachments=files)),
+            ([trait for trait in informed if sees_files(trait)], replace(told, attachments=files)),
+        ):
+            if traits:
+                scores += await self._evaluate(traits, asking)
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
@@ -182,7 +203,7 @@ class LLMTraitEvaluator:
         the call fails.
         """
         context, schema = request.context, batch_schema(traits)
-        messages = context.prompt(request.task, request.of(traits))
+        messages = context.prompt(request.task, request.of(traits), attachments=request.attachments)
         reply = await context.parser().parse(messages, schema)
         try:
             data, _ = repair(read_object(reply.text, whole=reply.finish_reason == "length")[0], schema)
@@ -211,7 +232,10 @@ class LLMTraitEvaluator:
         def validate(data: Mapping[str, Any]) -> Judgement:
             return read_judgement(trait, data)
 
-        asked = ask(request.context, request.task, request.of([trait]), trait_schema(trait), validate)
+        asked = ask(
+            *(request.context, request.task, request.of([trait]), trait_schema(trait), validate),
+            attachments=request.attachments,
+        )
         return _score(trait, (await asked).value)
 
 

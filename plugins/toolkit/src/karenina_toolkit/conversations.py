@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message
 from karenina_toolkit import traces
 from karenina_toolkit.fences import fence
 
 if TYPE_CHECKING:
+    from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
 
 OWNER: Final = "karenina-conversation"
@@ -239,6 +241,29 @@ def script_entries(turns: object) -> object:
     except ValueError:
         return [turns] if turns.strip() else []
     return entries if isinstance(entries, list) else [turns]
+
+
+def entries_with_files(question: Question) -> list[Any]:
+    """Return the entries of the question's script of turns that have attachments."""
+    entries = script_entries(question.extra.get("turns")) if "turns" in question.extra else ()
+    if not isinstance(entries, list | tuple):
+        return []
+    return [entry for entry in entries if isinstance(entry, Mapping) and entry.get("attachments")]
+
+
+def has_files(question: Question) -> bool:
+    """Return whether the question or one of its turns has attachments."""
+    return bool(question.attachments or entries_with_files(question))
+
+
+def files_by_message(question: Question) -> Iterator[tuple[Attachment, ...]]:
+    """Yield the attachments of each message to the model under test. Invalid ones, which are refused, are left out."""
+    yield question.attachments
+    for entry in entries_with_files(question):
+        try:
+            yield tuple(map(Attachment.of, entry["attachments"]))
+        except (TypeError, ValueError):
+            continue
 
 
 def texts_in(value: object) -> Iterator[str]:

@@ -17,7 +17,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.content import BenchmarkContent, serialize_attachment
 from karenina_benchmark.errors import BenchmarkFileError, describe_version, explain_error
 from karenina_benchmark.formats.checkpoint_traits import (
     REFERENCE_PROPERTY,
@@ -61,7 +61,7 @@ CONTEXT: dict[str, Any] = {
 _TEMPLATE_NAME = "Answer template"
 _CUSTOM_PREFIX = "custom_"
 _ROOT_PROPERTIES = {"workspace_root", "karenina_run_config"}
-_QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_path", "plugin_fields"}
+_QUESTION_PROPERTIES = {"author", "sources", "attachments", "few_shot_examples", "workspace_path", "plugin_fields"}
 
 
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
@@ -197,6 +197,9 @@ def _question_properties(question: Question) -> list[Any]:
     if question.few_shot_examples:
         examples = [example.model_dump() for example in question.few_shot_examples]
         properties.append(property_value("few_shot_examples", json.dumps(examples, ensure_ascii=False)))
+    if question.attachments:
+        files = [serialize_attachment(attachment) for attachment in question.attachments]
+        properties.append(property_value("attachments", json.dumps(files, ensure_ascii=False)))
     if question.workspace_path is not None:
         properties.append(property_value("workspace_path", question.workspace_path))
     if question.extra:
@@ -380,6 +383,7 @@ def _read_item(item: object) -> Question:
         "author": _decode_json(properties.take("author")),
         "sources": _decode_json(properties.take("sources")),
         "few_shot_examples": _decode_json(properties.take("few_shot_examples")) or [],
+        "attachments": _decode_json(properties.take("attachments")) or [],
         "workspace_path": properties.take("workspace_path"),
         "extra": _read_extra(_decode_json(properties.take("plugin_fields"))),
         "metadata": _take_custom(properties),

@@ -71,6 +71,14 @@ _IMPORT_TEXTS: Final = {
 }
 
 
+_ATTACHMENT: Final[Schema] = {
+    "type": "object",
+    "properties": {"file": {"type": "string"}, "pages": {"type": ["string", "integer"]}},
+    "required": ["file"],
+    "additionalProperties": False,
+}
+
+
 def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     """Return the JSON Schema (draft 2020-12) of the YAML format.
 
@@ -122,6 +130,7 @@ def _question() -> Schema:
     types: Schema = {
         "question": {"type": ["string", "number", "boolean"]},
         "keywords": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+        "attachments": {"anyOf": [_TEXT, _ATTACHMENT, {"type": "array", "items": {"anyOf": [_TEXT, _ATTACHMENT]}}]},
         "few_shot_examples": _list_of("Example"),
         **_template_types("Field"),
         **dict.fromkeys(("rubric", "dynamic_rubric"), _rubric()),

@@ -59,6 +59,7 @@ _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|sourc
 _LONGEST: Final = 500
 _MOST_SHOWN: Final = 3
 _RAW_ANSWER: Final = "raw_answer"
+_ATTACHMENTS: Final = "attachments"
 _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RAW_ANSWER, ID, KEYWORDS))
 
 
@@ -255,8 +256,8 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     several = {name: column for name, column in columns.items() if FIELD_COLUMN.fullmatch(name)}
     columns = {name: column for name, column in columns.items() if name not in several}
     for name, column in [*columns.items(), *several.items()]:
-        if name not in COLUMNS and name not in several and not is_question_field(name):
-            known = [*COLUMNS, *read_catalog()["question_fields"]]
+        if name not in (*COLUMNS, _ATTACHMENTS) and name not in several and not is_question_field(name):
+            known = [*COLUMNS, _ATTACHMENTS, *read_catalog()["question_fields"]]
             cure = suggest_key(name, known, f"columns can be mapped to {', '.join(known)}, {_OF_FIELDS}")
             raise BenchmarkFileError(table.file, "", f"no column can be mapped to {name!r}", cure)
         parts = names_in(column) if name == QUESTION else []

@@ -26,7 +26,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.content import BenchmarkContent, serialize_attachment
 from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.question_import import read_questions, split_keywords
@@ -41,6 +41,7 @@ from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.catalog import read_catalog
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, trait_kinds, trait_to_json
+from karenina_core.models.attachments import Attachment
 from karenina_core.namespaces import flatten, is_owned
 from karenina_core.plugins import active_plugins
 from karenina_template.question_template import keep_template, template_source_of
@@ -77,6 +78,7 @@ _TOP_KEYS = (
 _QUESTION_TEXTS = ("id", "question", "raw_answer", "workspace_path", "date_created", "date_modified")
 QUESTION_KEYS = (
     *_QUESTION_TEXTS,
+    "attachments",
     "answer",
     "strategy",
     "template",
@@ -229,6 +231,8 @@ def read_question(section: Section, id: str) -> Question:
     if content.get("question") in (None, "") and not misspelt:
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
+    if "attachments" in content:
+        values["attachments"] = attempt(_read_files, section) or ()
     if "keywords" in content:
         texts = attempt(section.texts, "keywords") or []
         values["keywords"] = texts if isinstance(content["keywords"], list) else [*split_keywords(texts)]
@@ -262,6 +266,21 @@ def _read_owned(section: Section) -> dict[str, Any]:
     return {
         name: value for name, value in flat.items() if name not in QUESTION_KEYS and is_owned(name, "question_fields")
     }
+
+
+def _read_files(section: Section) -> tuple[Attachment, ...]:
+    """Return the attachments of a question. Raises `BenchmarkFileError` for anything but paths and their pages."""
+    written = section.value["attachments"]
+    files = [] if written is None else written if isinstance(written, list) else [written]
+    problems = Problems()
+    for position, file in enumerate(files):
+        try:
+            Attachment.of(file)
+        except ValueError as error:
+            path = ("attachments", position) if isinstance(written, list) else ("attachments",)
+            problems.found.append(section.error(f"attachments: {error}", "", *path))
+    problems.raise_all()
+    return tuple(map(Attachment.of, files))
 
 
 def _read_example(section: Section) -> dict[str, str]:
@@ -503,6 +522,7 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
         "question": question.question,
         "id": question.id,
         "raw_answer": question.raw_answer,
+        "attachments": list(map(serialize_attachment, question.attachments)),
         "template": source,
         "keywords": list(question.keywords),
         "few_shot_examples": [example.model_dump() for example in question.few_shot_examples],

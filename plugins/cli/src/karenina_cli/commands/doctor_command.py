@@ -174,6 +174,8 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     from karenina_engine.check.plugin_checks import check_selection
     from karenina_engine.check.stage_checks import check_configuration, check_models
     from karenina_engine.model_settings import configured_models
+    from karenina_toolkit.attachments.support import describe_support
+    from karenina_toolkit.plugin_lookup import find_adapter
 
     count = len(config.given())
     yield from _attempt("Configuration", lambda: check_selection(plugins, config), None)
@@ -192,7 +194,13 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
         yield Finding("Models", "warning", text)
     for role, model in models:
         named = f"{role} {model.id!r}: {model.display_string} can be used"
-        yield from _attempt("Models", partial(check_models, plugins, [(role, model)]), named)
+        usable = True
+        for finding in _attempt("Models", partial(check_models, plugins, [(role, model)]), named):
+            usable = finding.state == "ok"
+            yield finding
+        if usable:
+            support = describe_support(find_adapter(plugins, model.interface).spec, model)
+            yield Finding("Attachments", "ok", f"{role} {model.id!r}: {support}")
     yield from check_servers([model for _, model in models])
 
 

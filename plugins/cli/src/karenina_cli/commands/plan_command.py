@@ -51,11 +51,15 @@ def plan(
 
 @dataclass(slots=True)
 class _Planned:
-    """A plan, the ids of its questions, the known values they compare, and the ids of those that need no judge."""
+    """A plan, the ids of its questions, the known values they compare, and the ids of those that need no judge.
+
+    If the questions have attachments, `attachments` states for each model which of them it understands.
+    """
 
     plan: Plan
     ids: list[str] = field(default_factory=list)
     known_values: set[str] = field(default_factory=set)
+    attachments: dict[str, str] = field(default_factory=dict)
     without_judge: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -77,6 +81,7 @@ class _Planned:
             "left_out": [asdict(left) for left in self.plan.left_out],
             "known_values": known,
             "without_judge": self.without_judge,
+            **({"attachments": self.attachments} if self.attachments else {}),
         }
 
 
@@ -96,7 +101,9 @@ def _plans(
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
     from karenina_engine.check.questions import select_questions
-    from karenina_toolkit.plugin_lookup import plugins_of
+    from karenina_toolkit.attachments.support import describe_support
+    from karenina_toolkit.conversations import has_files
+    from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
     benchmark = load_checked(file, columns=columns) if file is not None else None
     chosen = read_configuration(benchmark, setup.config, setup.settings, models=models)
@@ -113,12 +120,18 @@ def _plans(
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)
     planner = Planner(chosen, plugins)
+    supports = {
+        model.id: describe_support(find_adapter(plugins, model.interface).spec, model)
+        for model in chosen.core.answering_models
+    }
     plans: dict[tuple[str, ...], _Planned] = {}
     for question in questions:
         stage_plan = planner.plan(question)
         key = tuple(f"{stage.distribution}:{stage.name}" for stage in stage_plan.stages)
         planned = plans.setdefault(key, _Planned(stage_plan))
         planned.ids.append(question.id)
+        if has_files(question):
+            planned.attachments |= supports
         stages = [stage.stage for stage in stage_plan.stages]
         names = {name for stage in stages for name in stage.known_values(chosen, question)}
         planned.known_values |= names
@@ -156,6 +169,10 @@ def _print(screen: Screen, planned: _Planned) -> None:
         screen.out.print("Known values:")
         for known, stages in offering_stages(stage_plan, planned.known_values):
             print_wrapped(screen.out, Text(clean(f"  {known}, offered by {' and '.join(stages)}")))
+    if planned.attachments:
+        screen.out.print("Attachments:")
+        for model, support in planned.attachments.items():
+            print_wrapped(screen.out, Text(clean(f"  {model}: {support}")))
     if planned.without_judge:
         some = len(planned.without_judge) < len(planned.ids)
         of = f" for {len(planned.without_judge)} of {quantity(len(planned.ids), 'question')}" if some else ""

@@ -264,6 +264,10 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
             f"The journal contains {estimated.kept:,} replies for the other items; their calls are not paid for again.",
         )
     _say(screen, f"Expected: {_range_text(estimated.calls)} calls for {estimated.format_cost()}.")
+    for line in estimated.lines:
+        if line.attached.most:
+            tokens = f"{round(line.attached.typical):,} tokens (at most {round(line.attached.most):,})"
+            _say(screen, f"Of the tokens in, {tokens} of {line.model} in {line.stage} are for attachments.")
     if estimated.spent:
         _say(screen, f"Earlier runs with this journal spent {format_cost(estimated.spent)}.")
     if estimated.sample and estimated.lines:

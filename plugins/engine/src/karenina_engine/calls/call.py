@@ -15,6 +15,7 @@ from pydantic import Field
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Message, PortError, Usage
 from karenina_engine.calls.reply_json import Reply, dump_json_bytes
+from karenina_toolkit.attachments.support import limits_of, most_tokens
 
 if TYPE_CHECKING:
     from karenina_core.data.sections import KeptFile
@@ -37,11 +38,13 @@ class CallSize(NamedTuple):
 
     `characters` is the combined length of the messages and the request. `density` is the maximum number of tokens per
     character. `turns` is the maximum number of requests to the model. It is 1 unless an agent is called as a whole.
+    `attached` is the maximum number of tokens of the attachments, as far as it is known.
     """
 
     characters: int
     density: float
     turns: int
+    attached: int = 0
 
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
@@ -133,7 +136,17 @@ class Call:
     @cached_property
     def size(self) -> CallSize:
         """The size of the call, from which a budget estimates the cost."""
-        return measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
+        size = measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
+        if not self.attached_bytes or self.endpoint.spec is None:
+            return size
+        limits = limits_of(self.endpoint.spec, self.endpoint.model)
+        attachments = [attachment for message in self.messages for attachment in message.attachments]
+        return size._replace(attached=sum(most_tokens((attachment,), limits) or 0 for attachment in attachments))
+
+    @cached_property
+    def attached_bytes(self) -> int:
+        """The total size of the attachments."""
+        return sum(attachment.size for message in self.messages for attachment in message.attachments)
 
     def with_endpoint_digest(self, digest: bytes) -> Call:
         """Return a copy of this call for an endpoint with the given digest."""

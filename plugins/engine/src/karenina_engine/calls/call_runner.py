@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from karenina_core.models.ports import NO_USAGE, CallNotes, PortError, Usage
+from karenina_engine.calls.attachment_memory import AttachmentMemory
 from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger, CallListener, CallOutcome, ReplyStore
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_engine.calls.reply_json import Reply, copy_error
@@ -55,7 +56,8 @@ class CallRunner:
     """Makes the model calls of a run.
 
     Replies are only stored if there is a `reply_store`, and costs are only counted if there are both a `ledger` and a
-    `budget`. `storing` is the number of replies that are being stored at the moment.
+    `budget`. `storing` is the number of replies that are being stored at the moment. `memory` limits the attachments in
+    flight.
     """
 
     limits: ConcurrencyLimits
@@ -66,6 +68,7 @@ class CallRunner:
     budget: BudgetGuard | None = None
     storing: int = 0
     observers: CallListener | None = None
+    memory: AttachmentMemory = field(default_factory=AttachmentMemory)
     _in_flight: dict[bytes, _CallInFlight] = field(default_factory=dict)
 
     @property
@@ -241,6 +244,11 @@ class CallRunner:
         finally:
             reservation.release()
 
+    async def _send_attached(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
+        """Send a call with attachments when there is memory for them. Raises `PortError` if the call fails."""
+        async with self.memory.hold(call.attached_bytes):
+            return await send()
+
     def _record_usage(self, call: Call, usage: Usage) -> None:
         """Record the usage of a request in the ledger, and its cost in the budget and in the call's notes.
 
@@ -271,7 +279,7 @@ class CallRunner:
             began = time.monotonic()
             try:
                 try:
-                    reply = await send()
+                    reply = await (send() if not call.attached_bytes else self._send_attached(call, send))
                 finally:
                     notes.seconds += time.monotonic() - began
             except PortError as error:

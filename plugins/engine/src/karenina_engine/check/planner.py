@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
+    from karenina_engine.check.attachments import AttachmentCheck
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.plugin_checks import OwnedFields
     from karenina_engine.question_source import QuestionCheck
@@ -142,13 +143,14 @@ class Planner:
         fields: OwnedFields,
         trust: Trust,
         judging: JudgeNeeds,
+        attachments: AttachmentCheck,
         question_check: QuestionCheck | None = None,
     ) -> Survey:
         """Plan every question, and collect the facts that the checks before a run need.
 
-        Each question is read once, checked by `question_check` and added to `judging`. It is not kept in memory. Raises
-        the error of `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` if values of
-        `fields` are invalid.
+        Each question is read once, checked by `question_check`, and added to `judging` and `attachments`. It is not
+        kept in memory. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
+        `ConfigError` if values of `fields` are invalid.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
@@ -161,6 +163,7 @@ class Planner:
             pipeline = self.pipeline(question)
             pipelines.append(pipeline)
             judging.add(question, pipeline)
+            attachments.add(question)
             for problem, _ in fields.problems(question, trust):
                 problems[f"question {question.id}: {problem}"] = None
             for problem, _ in turn_problems(question, trust, pipeline.plan):

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, overload
 from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
+from karenina_engine.check.attachments import QuestionFiles
 from karenina_toolkit.files.safe_paths import stays_below
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_engine.question_source import QuestionSource
@@ -69,9 +72,13 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
 
 
 def select_questions(
-    benchmark: QuestionSource, config: VerificationConfig, question_ids: Iterable[str] | None = None
+    benchmark: QuestionSource,
+    config: VerificationConfig,
+    question_ids: Iterable[str] | None = None,
+    *,
+    files: QuestionFiles | None = None,
 ) -> Sequence[Question]:
-    """Return the questions of a run, with their rubrics merged.
+    """Return the questions of a run, with their rubrics merged and their files looked up (in `files`, if given).
 
     By default, these are all questions except drafts. Use `question_ids` to select questions, including drafts, in a
     given order. Raises `ConfigError` if an id in `question_ids` or a name in `rubric_trait_names` is unknown. If more
@@ -95,8 +102,14 @@ def select_questions(
             ]
         )
     ids = named if named is not None else default_ids(benchmark)
-    selected = _EffectiveQuestions(benchmark, ids, config.core.rubric_trait_names)
+    files = files if files is not None else files_of(benchmark)
+    selected = _EffectiveQuestions(benchmark, ids, config.core.rubric_trait_names, files)
     return selected if benchmark.streamed and len(selected) > MAX_IN_MEMORY else list(selected)
+
+
+def files_of(benchmark: QuestionSource, journal: Path | None = None) -> QuestionFiles:
+    """Return the attached files of a benchmark. Digests of missing files are taken from `journal`."""
+    return QuestionFiles(benchmark.path.parent if benchmark.path is not None else None, journal)
 
 
 def texts_of(questions: Sequence[Question]) -> Iterator[tuple[str, str]]:
@@ -113,8 +126,11 @@ class _EffectiveQuestions(Sequence["Question"]):
     traits.
     """
 
-    def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:
+    def __init__(
+        self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None, files: QuestionFiles
+    ) -> None:
         self._benchmark = benchmark
+        self._files = files
         self._ids = ids
         self._trait_names = trait_names
 
@@ -135,9 +151,9 @@ class _EffectiveQuestions(Sequence["Question"]):
         Raises `ConfigError` if a question's traits clash with the benchmark's traits.
         """
         if isinstance(index, slice):
-            return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names)
+            return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names, self._files)
         question = self._benchmark.get(self._ids[index])
         try:
-            return self._benchmark.with_shared_traits(question, self._trait_names)
+            return self._files.resolve(self._benchmark.with_shared_traits(question, self._trait_names))
         except ValueError as error:
             raise ConfigError([f"question {question.id}: {error}"]) from error

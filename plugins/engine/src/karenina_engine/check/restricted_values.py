@@ -34,6 +34,7 @@ from karenina_engine.journal.named_files import NamedFile, find_data, find_progr
 from karenina_engine.model_settings import allowed_in_files, map_models, model_settings, models_in
 from karenina_engine.user_files import digest_of_values, load_trust, trusts_values
 from karenina_template.question_template import primitive_kinds, primitives_in
+from karenina_toolkit.conversations import files_by_message
 from karenina_toolkit.files.safe_paths import is_plain_name, stays_below
 from karenina_toolkit.plugin_lookup import find_adapter
 
@@ -265,6 +266,7 @@ def _search(benchmark: QuestionSource) -> _Finder:
             finder.rubric(question.rubric, (question.id,))
             finder.rubric(question.dynamic_rubric, (question.id,))
             finder.owned(question)
+            finder.attached(question)
         finder.template(question)
     return finder
 
@@ -323,6 +325,13 @@ class _Finder:
         for kind, place, values in given_fields(question):
             if kind != "trait_fields":
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
+
+    def attached(self, question: Question) -> None:
+        """Examine the paths of a question's attachments. They are restricted if they lead out of the folder."""
+        for attachment in (attachment for attachments in files_by_message(question) for attachment in attachments):
+            if not self._is_free("below", attachment.source, None):
+                meaning = "A file that is sent to the model under test"
+                self._add("below", "attachments", attachment.source, meaning, None, (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
         """Examine the plugin values of one kind, ignoring plugins that are not installed.
@@ -516,7 +525,12 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
     In a streamed file, only questions whose text mentions a restricted name are parsed.
     """
     owned = OwnedFields(plugin_room.active_plugins()).models
-    fields = {"extra", *third_parties(), *read_catalog()["trait_fields"].keys() - owned["trait_fields"].keys()}
+    fields = {
+        "extra",
+        "attachments",
+        *third_parties(),
+        *read_catalog()["trait_fields"].keys() - owned["trait_fields"].keys(),
+    }
     kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}
     fields.update(name for kind in kinds for name in _restricted_fields(kind))
     return benchmark.questions_mentioning({*_restricting_primitives(), *fields})

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
+    from karenina_engine.check.attachments import AttachmentCheck
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.planner import Planner, QuestionPipelines
     from karenina_engine.question_source import QuestionCheck, QuestionSource
@@ -84,6 +85,7 @@ def check_questions(
     trust: Trust,
     planner: Planner,
     judging: JudgeNeeds,
+    attachments: AttachmentCheck,
     *,
     offline: bool,
     question_check: QuestionCheck | None = None,
@@ -91,13 +93,13 @@ def check_questions(
     """Check that every question has a plan, and that the plan's stages accept the question.
 
     Returns the pipelines of the questions and the models that stages need. Each question is checked by `question_check`
-    and added to `judging`.
+    and added to `judging` and `attachments`.
 
     Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
     made, so whatever is only needed for calls may be missing. Raises `PlanError` if a question has no valid plan, and
     `ConfigError` if a stage rejects a question or model.
     """
-    survey = planner.survey(questions, OwnedFields(plugins), trust, judging, question_check)
+    survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)

@@ -170,7 +170,8 @@ class Budget:
         seen.replies += 1
         seen.output = max(seen.output, usage.output_tokens)
         seen.prompt = max(seen.prompt, usage.input_tokens)
-        seen.density = max(seen.density, usage.input_tokens / max(1, call.size.characters))
+        texts = max(0, usage.input_tokens - call.size.attached)
+        seen.density = max(seen.density, texts / max(1, call.size.characters))
         seen.hidden = max(seen.hidden, usage.input_tokens - _prompt_tokens(call))
         if before != (seen.output, seen.prompt, seen.density, seen.hidden):
             self._estimate_again(seen)
@@ -221,11 +222,11 @@ class Budget:
             output = min(expected, allowed) if observed else allowed
             if seen.output > allowed:  # some servers do not count hidden reasoning towards the limit
                 output = expected
-        size, _, turns = call.size
+        size, _, turns, attached = call.size
         unseen = _prompt_tokens(call)
         with_hidden = unseen + seen.hidden
         if observed and seen.density:
-            prompt = min(max(int(size * seen.density * _MARGIN) + FRAME, seen.hidden), with_hidden)
+            prompt = min(max(int(size * seen.density * _MARGIN) + FRAME + attached, seen.hidden), with_hidden)
         else:
             prompt = with_hidden if turns == 1 else unseen
         amount = cost(prompt, output) * (1 if observed else turns)
@@ -380,4 +381,4 @@ class Budget:
 
 def _prompt_tokens(call: CallRecord) -> int:
     """Return the highest expected number of input tokens for one request, based on the size of the call."""
-    return int(call.size.characters * call.size.density) + FRAME
+    return int(call.size.characters * call.size.density) + FRAME + call.size.attached

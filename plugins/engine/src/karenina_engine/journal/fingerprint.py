@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -12,6 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from karenina_core.catalog import __version__
 from karenina_core.config import all_settings
+from karenina_core.models.attachments import Attachment
 from karenina_core.text import compose
 from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
@@ -178,6 +180,15 @@ class Fingerprints:
         return self._models[id(model)]
 
 
+def _described(value: object) -> object:
+    """Return a question's turns with their attachments described as in `Message.to_dict`."""
+    if isinstance(value, Attachment):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _described(inner) for key, inner in value.items()}
+    return list(map(_described, value)) if isinstance(value, list | tuple) else value
+
+
 def digest_question(question: Question) -> bytes:
     """Return a digest of a question, without its dates, and of the core's version.
 
@@ -186,6 +197,12 @@ def digest_question(question: Question) -> bytes:
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     if not content["extra"]:  # so that journals from earlier versions can be continued
         del content["extra"]
+    if question.attachments:
+        content["attachments"] = [attachment.to_dict() for attachment in question.attachments]
+    else:
+        del content["attachments"]
+    if "turns" in content.get("extra", ()):
+        content["extra"] = {**content["extra"], "turns": _described(content["extra"]["turns"])}
     content |= {name: compose(content[name]) for name in _MATCHED}
     for name in _RUBRICS:
         if content[name] is not None:  # JSON would hold null for numbers such as infinity

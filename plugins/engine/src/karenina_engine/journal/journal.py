@@ -35,6 +35,7 @@ from karenina_engine.journal.rows import (
     StoredResult,
     StoredRun,
     UnstorableRow,
+    dump_attachment,
     make_reply_row,
     make_result_row,
     read_reply_row,
@@ -42,6 +43,7 @@ from karenina_engine.journal.rows import (
     sum_ledger_lines,
 )
 from karenina_engine.journal.schema import (
+    ATTACHMENT,
     LAST_RUN,
     MARK_SEEN,
     STORE_FACT,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
     from karenina_core.data.result import ItemId
+    from karenina_core.models.attachments import Attachment
     from karenina_engine.calls.call import CallCounts, CallRecord
     from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
     from karenina_engine.cost.ledger import Ledger
@@ -267,6 +270,16 @@ class Journal:
         with self._writer.transaction():
             self._database.execute("DELETE FROM meta WHERE name GLOB ?", (f"{_TARGET}*",))
             self._database.executemany(STORE_FACT, rows)
+
+    def store_attachments(self, attachments: Mapping[str, Attachment]) -> None:
+        """Store the media types, digests and sizes of attached files by path as written in the benchmark.
+
+        With them, the run can be replayed when the files are gone.
+        """
+        if attachments:
+            rows = [(f"{ATTACHMENT}{path}", dump_attachment(attachment)) for path, attachment in attachments.items()]
+            with self._writer.transaction():
+                self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
         """Return the stored endpoint digests. Malformed digests are ignored."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
 from karenina_core.data.sections import KeptFile
 from karenina_core.errors import KareninaError
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import CallNotes
 from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, is_reusable, load_error, load_reply
@@ -36,6 +37,22 @@ _FILES: Final = "kept_files"
 _ANSWERED: Final = "answered"
 _COST: Final = "cost"
 _KEY: Final = re.compile("[0-9a-f]{64}")
+
+
+def dump_attachment(attachment: Attachment) -> str:
+    """Return what is stored of an attached file: its media type, digest and size, as JSON."""
+    return dump_json({"media_type": attachment.media_type, "sha256": attachment.sha256, "size": attachment.size})
+
+
+def load_attachment(text: object, name: str) -> Attachment | None:
+    """Return an attachment from the output of `dump_attachment`, or None if it is damaged."""
+    try:
+        data = json.loads(str(text))
+        media_type, sha256, size = data["media_type"], data["sha256"], data["size"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    whole = isinstance(media_type, str) and isinstance(sha256, str) and isinstance(size, int)
+    return Attachment(name, media_type, sha256, size) if whole else None
 
 
 class UnstorableRow(KareninaError):

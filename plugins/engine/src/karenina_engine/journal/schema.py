@@ -6,8 +6,9 @@ trigger is not a journal.
 
 - `meta(name, value)`: `karenina` (the version that created it), `created`, the random `id` under which a user's state
   folder contains the command, and `target PORT MODEL` for each model of the last run (a digest of everything except the
-  prompt that decides its replies, by which `karenina rescore` finds them), and `dictionary ID COPY` for compressed
-  texts. While a process is working on the journal, also its `pid` and `host`.
+  prompt that decides its replies, by which `karenina rescore` finds them), `attachment PATH` for each attached file
+  (JSON: its media type, digest and size, with which a run can be replayed without the file), and `dictionary ID COPY`
+  for compressed texts. While a process is working on the journal, also its `pid` and `host`.
 - `replies`: one row for each call. `key` is the digest of everything that decides the reply (`Call.key`). `port`
   (`service` if no model was called; `model` is then the service's name), `model` (the user's id), `interface`,
   `model_name`, `stage`, `task`, `question_id` and `replicate` describe the purpose of the call. `reply` is the reply as
@@ -107,6 +108,8 @@ STORE_RESULT: Final = (
     "result = excluded.result, digest = excluded.digest"
 )
 MARK_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
+ATTACHMENT: Final = "attachment "
+"""The prefix of the names in `meta` under which attached files are described."""
 STORE_FACT: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
 STORE_RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
 STORE_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"

@@ -16,8 +16,8 @@ from karenina_core.data.result import ItemId
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.compression import RESULT_COLUMN, TextReader
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
-from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines
-from karenina_engine.journal.schema import LAST_RUN, is_intact
+from karenina_engine.journal.rows import DECODE_ERRORS, load_attachment, raise_damaged, read_run_row, sum_ledger_lines
+from karenina_engine.journal.schema import ATTACHMENT, LAST_RUN, is_intact
 from karenina_engine.results.result_file import default_journal, digest_run, read_header, recorded_answer
 from karenina_engine.results.table_columns import CALLS, Row, make_row
 from karenina_engine.results.tables import Table
@@ -25,6 +25,7 @@ from karenina_toolkit.conversations import STAGE as CONVERSE
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
+    from karenina_core.models.attachments import Attachment
     from karenina_engine.cost.ledger import LedgerLine
     from karenina_engine.journal.rows import StoredRun
 
@@ -94,6 +95,13 @@ class JournalView:
         """Return the journal's id, or None if it has none."""
         row = self._one("SELECT value FROM meta WHERE name = 'id'")
         return row[0] if row is not None else None
+
+    def attachments(self) -> dict[str, Attachment]:
+        """Return what the journal states about attached files, by path as written. Damaged entries are ignored."""
+        rows = self._all("SELECT name, value FROM meta WHERE name GLOB ?", f"{ATTACHMENT}*")
+        paths = [(str(name).removeprefix(ATTACHMENT), value) for name, value in rows]
+        found = [(path, load_attachment(value, Path(path).name)) for path, value in paths]
+        return {path: attachment for path, attachment in found if attachment is not None}
 
     def run_digest(self) -> str | None:
         """Return the id of the last run, as used in result files. Returns None if there was no run."""

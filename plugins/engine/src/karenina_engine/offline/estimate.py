@@ -9,6 +9,7 @@ in a stage, their mean is used. Otherwise:
 - a text reply has `TEXT` tokens (least, typical, most), as does the answer in a judge's prompt;
 - a JSON reply has the tokens of the filled schema plus `REASONS`;
 - an agent takes `TURNS` turns, up to its own limit, and each turn resends everything before it;
+- an attached image, or page of a PDF, has from none to the most tokens that the model counts for it;
 - the replies of a model are limited by its `max_tokens`;
 - a conversation with conditions or a simulated user has from the fewest to the most turns it can have, and typically
   the most.
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
 from karenina_engine.calls.call import PanelModel
+from karenina_engine.check.attachments import AttachmentCheck, QuestionFiles
 from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
@@ -38,6 +40,8 @@ from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.offline.prompt_preview import Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_panel
+from karenina_toolkit.attachments.support import limits_of, most_tokens
+from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -97,7 +101,8 @@ class EstimatedLine:
     """The expected calls, tokens and cost of one model in one stage.
 
     Calls with replies in the journal are not included. `cost` is in picodollars, or None if the price is unknown. If
-    `measured` is set, the numbers of tokens are based on calls in the journal.
+    `measured` is set, the numbers of tokens are based on calls in the journal. `attached` are those of the input tokens
+    that are expected for attachments.
     """
 
     model: str
@@ -109,6 +114,7 @@ class EstimatedLine:
     output_tokens: Span = _ZERO
     cost: Span | None = _ZERO
     measured: bool = False
+    attached: Span = _ZERO
 
 
 @dataclass(slots=True)
@@ -179,6 +185,7 @@ class Estimate:
                     "calls": [round(call, 2) for call in line.calls],
                     "input_tokens": [round(token) for token in line.input_tokens],
                     "output_tokens": [round(token) for token in line.output_tokens],
+                    "attachment_tokens": [round(token) for token in line.attached],
                     "cost_usd": _dollars(line.cost) if line.cost is not None else None,
                     "measured": line.measured,
                 }
@@ -213,7 +220,8 @@ def estimate(
     check_selection(plugins, config)
     warn_about_plugins(plugins)
     planner, judging = Planner(config, plugins), JudgeNeeds(plugins, config, trust)
-    pipelines, _ = check_questions(plugins, config, questions, trust, planner, judging, offline=True)
+    attachments = AttachmentCheck(plugins, config, QuestionFiles(None), offline=True)
+    pipelines, _ = check_questions(plugins, config, questions, trust, planner, judging, attachments, offline=True)
     work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
         work.count({})
@@ -361,7 +369,7 @@ async def _make_estimate(
     if len({frozenset(Counter(one.kind for one in sent).items()) for sent in previews}) > 1:
         previews = [await preview(question) for question in counted.sample(max(sample, MOST // len(pairs)))]
     estimated.sample = len(previews)
-    lines = _LineCounter(view, prices)
+    lines = _LineCounter(view, prices, plugins)
     for one in chain.from_iterable(previews):
         if times := counted.times(one):
             lines.add(one.prompt, one.part.scaled(times / len(previews)))
@@ -379,6 +387,7 @@ async def _make_estimate(
     if view is not None:
         estimated.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
         estimated.spent = sum(line.spent.cost for line in view.spent())
+    estimated.not_counted |= lines.unknown
     estimated.lines = lines.with_costs()
     estimated.prices = prices.snapshot()
     return estimated
@@ -400,8 +409,11 @@ def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
 class _LineCounter:
     """Builds the lines of an estimate."""
 
-    def __init__(self, view: JournalView | None, prices: PriceTable) -> None:
+    def __init__(self, view: JournalView | None, prices: PriceTable, plugins: Plugins) -> None:
         self._prices = prices
+        self._plugins = plugins
+        self.unknown: dict[str, str] = {}
+        """The reasons why attachments are not counted, by what they belong to."""
         self._models: dict[_Key, ModelConfig] = {}
         self._found: dict[_Key, EstimatedLine] = {}
         self._measured: dict[_Key, tuple[float, float]] = {}
@@ -429,12 +441,29 @@ class _LineCounter:
         key = (model.id, model.interface, model.model_name, prompt.stage)
         self._models[key] = model
         line = self._found.setdefault(key, EstimatedLine(*key, measured=key in self._measured))
-        calls, sent, output = _usage_of(prompt)
+        attached = self._tokens_of_attachments(prompt)
+        calls, sent, output = _usage_of(prompt, attached)
+        line.attached = line.attached.plus(calls.times(attached).times(times))
         if key in self._measured:
             sent, output = (calls.scaled(mean).times(_SPREAD) for mean in self._measured[key])
         line.calls = line.calls.plus(calls.times(times))
         line.input_tokens = line.input_tokens.plus(sent.times(times))
         line.output_tokens = line.output_tokens.plus(output.times(times))
+
+    def _tokens_of_attachments(self, prompt: Prompt) -> Span:
+        """Return the expected tokens of a prompt's attachments, as far as they are known.
+
+        Only the most that an image costs is known without its size, so half of it counts as typical.
+        """
+        model, most = prompt.target, 0
+        spec = find_adapter(self._plugins, model.interface).spec
+        for attachment in (attachment for message in prompt.messages for attachment in message.attachments):
+            tokens = most_tokens((attachment,), limits_of(spec, model))
+            if tokens is None:
+                why = f"how many tokens {model.model_name} counts for {attachment.media_type or 'them'} is unknown"
+                self.unknown[f"attachments for {model.id}"] = f"{why}; set extra.media_tokens"
+            most += tokens or 0
+        return Span(0, most / 2, most)
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
         """Subtract the calls that have replies in the journal, and return their number.
@@ -447,8 +476,8 @@ class _LineCounter:
             if count:
                 subtracted += count
                 left = Span(*(max(0.0, 1 - count / calls) if calls else 0.0 for calls in line.calls))
-                line.calls, line.input_tokens, line.output_tokens = (
-                    span.times(left) for span in (line.calls, line.input_tokens, line.output_tokens)
+                line.calls, line.input_tokens, line.output_tokens, line.attached = (
+                    span.times(left) for span in (line.calls, line.input_tokens, line.output_tokens, line.attached)
                 )
         return subtracted
 
@@ -467,9 +496,12 @@ class _LineCounter:
         return [line for line in self._found.values() if line.calls.most >= 0.5]
 
 
-def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
-    """Return the number of calls for a prompt, and the total numbers of input and output tokens."""
-    sent = _tokens_of([message.content for message in prompt.messages])
+def _usage_of(prompt: Prompt, attached: Span = _ZERO) -> tuple[Span, Span, Span]:
+    """Return the number of calls for a prompt, and the total numbers of input and output tokens.
+
+    `attached` are the tokens of its attachments.
+    """
+    sent = _tokens_of([message.content for message in prompt.messages]).plus(attached)
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
         sent = sent.plus(_tokens_of([json.dumps(prompt.schema)]))

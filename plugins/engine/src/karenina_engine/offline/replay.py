@@ -19,6 +19,7 @@ from karenina_core.data.sections import VerificationResultRubric
 from karenina_core.models.ports import ErrorCategory, NoRecordedReply, PortError
 from karenina_engine.calls.call import Call
 from karenina_engine.calls.journal_labels import JournalLabels, ModelLabel
+from karenina_engine.check.questions import files_of
 from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
@@ -81,7 +82,8 @@ async def replay_items(
     if replay.by_id:
         _record_conversations(config, earlier)
     request = replace(replay.request, question_ids=ids)
-    run = prepare_run(request, offline=not replay.ask, trust_checked=True, files=replay.files)
+    attached = files_of(request.benchmark, replay.journal)
+    run = prepare_run(request, offline=not replay.ask, trust_checked=True, files=replay.files, attached=attached)
     with Journal.open(replay.journal, replaying=not replay.ask, sync=sync, limits=run.limits) as journal:
         replies = ReplayReplies(journal, journal.endpoint_digests() if replay.by_id else {}, on_reply)
         session = run.with_replies(replies, _NoStoredResults())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.model import ModelConfig
     from karenina_core.pipeline import Pipeline
+    from karenina_engine.check.attachments import AttachmentCheck
     from karenina_engine.check.planner import QuestionPipelines
     from karenina_engine.run.panel import Panel
 
@@ -74,12 +75,16 @@ def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelCon
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, computed during iteration. If there is a `panel`, it takes the place of the judges."""
+    """All items of a run, computed during iteration. If there is a `panel`, it takes the place of the judges.
+
+    `attachments` is the check of the files that the questions attach.
+    """
 
     questions: Sequence[Question]
     config: VerificationConfig
     pipelines: QuestionPipelines
     panel: Panel | None = None
+    attachments: AttachmentCheck | None = None
 
     @property
     def judges(self) -> tuple[ModelConfig | None, ...]:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.data.result import ItemId
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.text import compose
+from karenina_engine.check.attachments import AttachmentCheck, QuestionFiles
 from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import warn_about_plugins
-from karenina_engine.check.questions import select_questions
+from karenina_engine.check.questions import files_of, select_questions
 from karenina_engine.check.restricted_values import check_restricted_values, describe_named_files, resolve_trust
 from karenina_engine.check.run_checks import (
     check_budget,
@@ -81,6 +82,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     if not request.replay:
         check_recordings(session.parts.plugins, session.config, session.matrix.questions, benchmark)
     if request.journal is None:
+        session.refuse_missing_files()
         yield session
         return
     with Journal.open(
@@ -91,7 +93,9 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
         limits=session.limits,
     ) as journal:
         _warn_of_other_questions(benchmark, journal)
-        yield session.with_journal(journal, {**make_command(request), **describe_named_files(benchmark, config)})
+        session = session.with_journal(journal, {**make_command(request), **describe_named_files(benchmark, config)})
+        session.refuse_missing_files()
+        yield session
 
 
 def prepare_session(
@@ -109,25 +113,34 @@ def prepare_session(
     session = prepare_run(request, offline=offline)
     if not offline:
         check_recordings(session.parts.plugins, session.config, session.matrix.questions, request.benchmark)
-    return session if journal is None else session.with_journal(journal, command)
+    session = session if journal is None else session.with_journal(journal, command)
+    session.refuse_missing_files()
+    return session
 
 
 def prepare_run(
-    request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
+    request: RunRequest,
+    *,
+    offline: bool = False,
+    trust_checked: bool = False,
+    files: FileStore | None = None,
+    attached: QuestionFiles | None = None,
 ) -> RunSession:
     """Return the session for a run after all checks except `check_recordings`.
 
-    Set `trust_checked` if `require_trust` has already been called. `files` replaces the store next to the journal.
+    Set `trust_checked` if `require_trust` has already been called. `files` replaces the store next to the journal,
+    and `attached` the files that the benchmark's questions attach.
     Raises the errors of `request.question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for
     any other problem with the request.
     """
     benchmark, question_check = request.benchmark, request.question_check
     trust, config = resolve_trust(request.trust), request.config
+    attached = attached if attached is not None else files_of(benchmark, request.journal)
     try:
         if not trust_checked:
             config = check_restricted_values(benchmark, config, trust)
         return make_session(
-            select_questions(benchmark, config, request.question_ids),
+            select_questions(benchmark, config, request.question_ids, files=attached),
             config,
             plugins_of(config),
             trust=trust,
@@ -137,6 +150,7 @@ def prepare_run(
             observers=request.observers,
             question_check=question_check,
             files=files if files is not None else _file_store(request.journal, request.output, config),
+            attached=attached,
         )
     except KareninaError:
         if question_check is not None:
@@ -156,15 +170,16 @@ def make_session(
     observers: Sequence[object] = (),
     question_check: QuestionCheck | None = None,
     files: FileStore | None = None,
+    attached: QuestionFiles | None = None,
 ) -> RunSession:
     """Check a run over the given questions, and return its session.
 
     `policy` replaces the retry settings. If `offline` is set, no calls will be made: keys may be missing, the budget is
     ignored, and the items run in this process. If `judged` is set, the judges that stages call must be configured.
     `observers` are called in addition to those from plugins, and `question_check` is called for each question. `files`
-    stores the files of items; by default, no files are stored. Logs warnings about unusable plugins and settings that
-    have no effect. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and `ConfigError`
-    for any other problem.
+    stores the files of items; by default, no files are stored. `attached` are the files that the questions attach. Logs
+    warnings about unusable plugins and settings that have no effect. Raises the error of `question_check`, `PlanError`
+    if a question has no valid plan, and `ConfigError` for any other problem.
     """
     settings = config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -173,8 +188,17 @@ def make_session(
     all_observers = find_observers(plugins, config, observers)
     planner = Planner(config, plugins, all_observers)
     judging = JudgeNeeds(plugins, config, trust)
+    attachments = AttachmentCheck(plugins, config, attached or QuestionFiles(None), offline=offline)
     pipelines, named = check_questions(
-        plugins, config, questions, trust, planner, judging, offline=offline, question_check=question_check
+        plugins,
+        config,
+        questions,
+        trust,
+        planner,
+        judging,
+        attachments,
+        offline=offline,
+        question_check=question_check,
     )
     ledger = Ledger(PriceTable(plugins, settings.prices))
     budget = None
@@ -184,6 +208,7 @@ def make_session(
         models = [*(model for _, model in configured_models(config)), *named]
         ledger.free = all(map(ledger.prices.is_free, models))
         limit = check_budget(settings, ledger.prices, models)
+        attachments.check(has_budget=limit is not None and not ledger.free)
         budget = Budget(limit, ledger) if limit is not None else None
     policy = policy or settings.retry_policy()
     limits = limit_calls(plugins, settings.concurrency(), policy.patience)
@@ -198,7 +223,7 @@ def make_session(
             files=files if files is not None else FileStore(None, 0, 0),
             offline=offline,
         ),
-        Matrix(questions, config, pipelines, configured_panel(plugins, config)),
+        Matrix(questions, config, pipelines, configured_panel(plugins, config), attachments),
         ledger=ledger,
         budget=budget,
         executor=executor,

@@ -93,6 +93,15 @@ class ResumeState:
         """Read the question's folders in a thread, so that `result` does not block."""
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
+    def is_done(self, task: AnswerTask) -> bool:
+        """Return whether all items of an answer have results that are still valid. This counts nothing."""
+        if self.journal.replaying:
+            return True
+        stored = [
+            self.journal.result(task.item(judge), self._fingerprint(task, judge)) for judge in range(len(task.judges))
+        ]
+        return all(one is not None and not one.again for one in stored)
+
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return the item's stored result with its text if it is still valid, or None if the item has to run.
 

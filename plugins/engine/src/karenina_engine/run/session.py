@@ -126,6 +126,16 @@ class RunSession:
         matrix = replace(self.matrix, pipelines=self.matrix.pipelines.without_observers())
         return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
 
+    def refuse_missing_files(self) -> None:
+        """Raise `ConfigError` if an attached file is missing that an item without a result needs."""
+        attachments = self.matrix.attachments
+        if attachments is not None and attachments.needed:
+            done = self.result_store
+            needing = (task for task in self.matrix if task.question.id in attachments.needed)
+            attachments.refuse_missing(
+                task.question.id for task in needing if not (isinstance(done, ResumeState) and done.is_done(task))
+            )
+
     @property
     def resumable(self) -> bool:
         """Whether `karenina resume` can continue the run. It needs a journal and a benchmark file."""
@@ -244,6 +254,8 @@ class RunSession:
             if self.resumable:
                 journal.store_rules(describe_rules(self.matrix.questions))
             journal.store_endpoint_digests(self.runner.model_identities())
+            if self.matrix.attachments is not None:
+                journal.store_attachments(self.matrix.attachments.files.facts)
         if self.budget is not None:
             self.budget.count_earlier(models)
         self.limits.prepare(models)

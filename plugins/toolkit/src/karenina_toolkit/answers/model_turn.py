@@ -90,12 +90,13 @@ class ModelTurn:
 
 
 def first_messages(context: VerificationContext) -> list[Message]:
-    """Return the messages at the start of a conversation: instructions, few-shot examples, and the question."""
+    """Return the messages at the start of a conversation: instructions, examples, and the question with its files."""
     few_shot = few_shot_settings(context.config)
     examples = examples_for(context.question, few_shot) if few_shot is not None else []
     task = FEW_SHOT_GENERATION if examples else GENERATION
-    *system, question = context.prompt(task, context.question.question, context.answering_model)
-    return [*system, *to_turns(examples), question]
+    question, model = context.question, context.answering_model
+    *system, asked = context.prompt(task, question.question, model, attachments=question.attachments)
+    return [*system, *to_turns(examples), asked]
 
 
 async def take_turn(
@@ -155,7 +156,7 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
     return ModelTurn(tuple(trace), reply.finish_reason, reply.limit_reached, error=error, usage=reply.usage)
 
 
-def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[str] = ()) -> None:
+def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[Message] = ()) -> None:
     """Set the artifacts and result fields for an answer that consists of `turns`.
 
     `said` contains the user's messages between the turns. A single plain answer is stored unchanged. Anything else is
@@ -166,8 +167,11 @@ def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said:
     servers = context.answering_model.mcp_urls_dict
     context.set_artifact(Keys.ANSWERING_MCP_SERVERS, sorted(servers) if servers else None)
     trace = list(turns[0].trace)
-    for text, turn in zip(said, turns[1:], strict=True):
-        trace += [Message.user(text), *turn.trace]
+    for message, turn in zip(said, turns[1:], strict=True):
+        trace += [message, *turn.trace]
+    if context.question.attachments:
+        described = [attachment.to_dict() for attachment in context.question.attachments]
+        context.set_result_field("attachments", described)
     if trace or last.error is None:
         _record_trace(context, turns, trace)
     if last.error is not None:

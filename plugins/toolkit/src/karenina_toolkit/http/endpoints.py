@@ -10,7 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
+from karenina_core.models.settings_models import AllowedInFiles
+from karenina_toolkit.attachments.support import MediaExtra
 from karenina_toolkit.http.urls import complete_url, is_loopback, redact_url
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _PORTS = {"http": 80, "https": 443}
 _METHODS = ("/chat/completions", "/completions", "/responses", "/messages")
 
 
-class ServerExtra(StrictSettings):
+class ServerExtra(MediaExtra):
     """Settings for models served over HTTP. Base class for an adapter's `extra`.
 
     The values of `headers` are secrets, so errors do not show them.

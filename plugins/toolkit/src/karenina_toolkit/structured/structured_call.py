@@ -28,6 +28,7 @@ from karenina_toolkit.structured.schema_repair import repair_and_check
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from karenina_core.models.attachments import Attachment
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.prompts import PromptTask
     from karenina_core.stages.context import VerificationContext
@@ -80,14 +81,17 @@ async def ask(
     schema: Mapping[str, Any],
     validate: Callable[[dict[str, Any]], T],
     model: ModelConfig | None = None,
+    *,
+    attachments: tuple[Attachment, ...] = (),
 ) -> StructuredResult[T]:
     """Ask a judge to fill in `schema`, and return the validated reply.
 
-    `user` is the user message in the prompt for `task`. `validate` converts the object, as in `call_structured`.
-    `model` defaults to the item's judge. Raises `PortError` if a call fails, and `StructuredError` if no reply is
-    accepted. If the last reply was incomplete, the item counts as failed, and a resumed run runs it again.
+    `user` is the user message in the prompt for `task`, and has the `attachments`. `validate` converts the object, as
+    in `call_structured`. `model` defaults to the item's judge. Raises `PortError` if a call fails, and
+    `StructuredError` if no reply is accepted. If the last reply was incomplete, the item counts as failed, and a
+    resumed run runs it again.
     """
-    form = _Form(context.prompt(task, user, model), schema, validate)
+    form = _Form(context.prompt(task, user, model, attachments=attachments), schema, validate)
     parser = context.parser(model)
     try:
         while True:

@@ -1,0 +1,61 @@
+"""What `check` finds about the files that a question attaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from karenina_engine.check.attachments import QuestionFiles
+from karenina_engine.journal.named_files import find_data
+from karenina_toolkit.attachments.media_types import IMAGES, MAX_MESSAGE
+from karenina_toolkit.attachments.photo_position import has_position
+from karenina_toolkit.conversations import files_by_message, has_files
+from karenina_toolkit.files.bounded_files import format_size
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_core.models.attachments import Attachment
+
+_EXIF: Final = 1 << 18
+"""The number of bytes at the start of an image in which a position is looked for."""
+
+
+def find_problems(question: Question, folder: Path | None, *, outside: bool) -> Iterator[tuple[bool, str, str]]:
+    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure.
+
+    Files outside of `folder` are only read if `outside` is set.
+    """
+    if not has_files(question):
+        return
+    read = (
+        folder is None
+        or outside
+        or all(_is_inside(folder, file) for files in files_by_message(question) for file in files)
+    )
+    if not read:  # the check of restricted values names them
+        return
+    found = QuestionFiles(folder)
+    for attachments in files_by_message(found.resolve(question)):
+        for attachment in attachments:
+            problem = found.problem_of(attachment)
+            if problem is not None:
+                yield True, problem, ""
+            elif attachment.media_type in IMAGES and _names_its_place(attachment):
+                what = f"the photo {attachment.name!r} states where it was taken, and the model gets this too"
+                yield False, what, "remove the GPS position, for example with exiftool -gps:all= FILE"
+        size = sum(attachment.size for attachment in attachments)
+        if size > MAX_MESSAGE:
+            what = f"the attachments of a message have {format_size(size)}, but the limit is {format_size(MAX_MESSAGE)}"
+            yield True, what, "attach fewer or smaller files"
+
+
+def _is_inside(folder: Path, attachment: Attachment) -> bool:
+    """Return whether a file is in the folder when links are resolved."""
+    return all(file.inside for file in find_data(folder, attachment.source))
+
+
+def _names_its_place(attachment: Attachment) -> bool:
+    """Return whether an image states its position."""
+    with Path(attachment.source).open("rb") as file:
+        return has_position(file.read(_EXIF))

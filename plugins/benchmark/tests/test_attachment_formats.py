@@ -1,0 +1,97 @@
+"""Attachments in the files of benchmarks: how they are written, read and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karenina_benchmark.benchmark import Benchmark
+from karenina_benchmark.errors import BenchmarkFileError
+from karenina_core.models.attachments import Attachment
+
+TEMPLATE = """
+class Answer(BaseAnswer):
+    dose: int = VerifiedField(description="The dose", ground_truth=42, verify_with=NumericExact())
+"""
+FILES = (Attachment.of("images/a.png"), Attachment.of({"file": "b.pdf", "pages": "1-2"}))
+
+
+def sources(path: Path, **options: object) -> list[tuple[str, str | None]]:
+    """Return the paths and pages of the attachments of a file's first question."""
+    question = next(iter(Benchmark.load(path, **options)))
+    return [(file.source, file.pages) for file in question.attachments]
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.jsonld", "a.jsonl"])
+def test_attachments_survive_saving_and_loading(tmp_path: Path, name: str) -> None:
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", answer_template=TEMPLATE, attachments=FILES)
+    benchmark.add_question("No file?", answer_template=TEMPLATE)
+
+    benchmark.save(tmp_path / name)
+
+    assert sources(tmp_path / name) == [("images/a.png", None), ("b.pdf", "1-2")]
+    assert Benchmark.load(tmp_path / name).questions == benchmark.questions
+
+
+def test_json_ld_has_attachments_as_an_additional_property(tmp_path: Path) -> None:
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", answer_template=TEMPLATE, attachments=FILES)
+    benchmark.save(tmp_path / "a.jsonld")
+
+    (item,) = json.loads((tmp_path / "a.jsonld").read_text("utf-8"))["dataFeedElement"]
+
+    (written,) = (entry for entry in item["item"]["additionalProperty"] if entry["name"] == "attachments")
+    assert json.loads(written["value"]) == ["images/a.png", {"file": "b.pdf", "pages": "1-2"}]
+
+
+@pytest.mark.parametrize(
+    ("column", "columns"), [("attachments", None), ("image", {"attachments": "image", "question": "question"})]
+)
+def test_a_column_of_a_table_names_files(tmp_path: Path, column: str, columns: dict[str, str] | None) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"question,answer,{column}\nWhich dose?,42,a.png; b.png\nNo file?,1,\n", "utf-8")
+
+    assert sources(path, columns=columns) == [("a.png", None), ("b.png", None)]
+
+
+def test_a_single_path_needs_no_list(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "karenina: 1\nname: n\nquestions: [{question: Which, attachments: a.png, template: x}]\n", "utf-8"
+    )
+
+    assert sources(tmp_path / "a.yaml") == [("a.png", None)]
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("[https://x.org/a.png]", "nothing is fetched"),
+        ("[{file: a.pdf, pages: x}]", "pages are numbers"),
+        ("[{path: a.png}]", "a path, or a mapping"),
+        ("7", "a path, or a mapping"),
+    ],
+)
+def test_other_values_are_refused_with_their_line(tmp_path: Path, written: str, why: str) -> None:
+    text = f"karenina: 1\nname: n\nquestions:\n  - question: Which?\n    attachments: {written}\n"
+    (tmp_path / "a.yaml").write_text(text, "utf-8")
+
+    with pytest.raises(BenchmarkFileError, match=rf"(?s)line 5.*{why}"):
+        Benchmark.load(tmp_path / "a.yaml")
+
+
+def test_a_url_in_a_table_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("question,answer,attachments\nWhich?,42,https://x.org/a.png\n", "utf-8")
+
+    with pytest.raises(BenchmarkFileError, match=r"(?s)line 2.*nothing is fetched"):
+        Benchmark.load(tmp_path / "a.csv")
+
+
+def test_a_question_is_not_equal_with_another_file(tmp_path: Path) -> None:
+    one, other = Benchmark.create("n"), Benchmark.create("n")
+    one.add_question("Which?", attachments=["a/x.png"])
+    other.add_question("Which?", attachments=["b/x.png"])
+
+    assert one.questions[0].changed(date_created=None) != other.questions[0].changed(date_created=None)

@@ -1,0 +1,151 @@
+"""Files that are attached: what they contain, and their contents when they are sent."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Final
+
+from karenina_core.models.attachments import Attachment
+from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_toolkit.attachments.media_types import (
+    HEAD,
+    MAX_FILE,
+    OVERLAP,
+    SUFFIXES,
+    TAIL,
+    ends_in_zip,
+    find_archive,
+    find_media_type,
+    is_markup,
+)
+from karenina_toolkit.files.bounded_files import FileError, format_size, open_file, open_only_below
+
+_PIECE: Final = 1 << 20
+_KINDS: Final = "a PNG, JPEG, GIF or WebP image, a PDF, or a WAV or MP3 recording"
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """A file's media type, digest and size, and the reason why the file cannot be sent, if there is one."""
+
+    media_type: str
+    sha256: str
+    size: int
+    problem: str | None = None
+
+
+class AttachmentProblem(ValueError):
+    """Raised if a file cannot be attached. The message names the file, the problem and the cure."""
+
+
+class MissingAttachment(AttachmentProblem):
+    """Raised if the file does not exist or cannot be read."""
+
+
+def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
+    """Return the attachment with the media type, digest and size of its file, and the file's absolute path.
+
+    A relative path is relative to `folder` or, by default, to the current folder. A file that is in `folder` must stay
+    there when links are resolved. Raises `AttachmentProblem` if the file cannot be attached.
+    """
+    base = folder if folder is not None else Path()
+    path = Path(os.path.abspath(base / attachment.source))  # noqa: PTH100 - `absolute` keeps `..`
+    try:
+        inside = folder if folder is not None and path.is_relative_to(os.path.abspath(folder)) else None  # noqa: PTH100
+        with open_only_below(inside if _stays(path, inside) else None), open_file(path, any_size=True) as file:
+            status = os.fstat(file.fileno())
+            if status.st_size > MAX_FILE:
+                what = f"the file size is {format_size(status.st_size)}, but an attachment has at most"
+                raise AttachmentProblem(f"{path}: {what} {format_size(MAX_FILE)}; make the file smaller")
+            found = _examine(file, (str(path), status.st_mtime_ns, status.st_size, status.st_ino))
+    except FileError as error:
+        raise MissingAttachment(str(error)) from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, AttachmentProblem):
+            raise
+        raise MissingAttachment(f"{path}: the file cannot be read ({error}); check the path") from None
+    problem = found.problem
+    if problem is None and SUFFIXES.get(path.suffix.lower()) != found.media_type:
+        suffixes = " or ".join(suffix for suffix, name in SUFFIXES.items() if name == found.media_type)
+        problem = f"the file is {found.media_type}, but its name does not end in {suffixes}; rename or convert it"
+    if problem is None and attachment.pages is not None and found.media_type != "application/pdf":
+        problem = f"`pages` applies to PDFs, and the file is {found.media_type}; remove `pages`"
+    if problem is not None:
+        raise AttachmentProblem(f"{path}: {problem}")
+    return replace(attachment, media_type=found.media_type, sha256=found.sha256, size=found.size, source=str(path))
+
+
+def read_attachment(attachment: Attachment) -> bytes:
+    """Return the contents of an examined file, or of its chosen pages as a PDF.
+
+    Raises `PortError` if the file is missing, or has changed since it was examined.
+    """
+    data = _read_source(attachment)
+    if attachment.pages is None:
+        return data
+    from karenina_toolkit.attachments.pdf_pages import cut_pages
+
+    return cut_pages(attachment, data)
+
+
+def _read_source(attachment: Attachment) -> bytes:
+    """Return the contents of an examined file. Raises `PortError` if it is missing or has changed."""
+    cure = "restore the file, or run again with the new one"
+    if not attachment.source:
+        what = f"the file of the attachment {attachment.name!r} is not available; {cure}"
+        raise PortError(what, category=ErrorCategory.PERMANENT)
+    try:
+        with open_file(Path(attachment.source), any_size=True) as file:
+            data = file.read(attachment.size + 1)
+    except (FileError, OSError) as error:
+        what = f"the attachment {attachment.name!r} cannot be read ({error}); {cure}"
+        raise PortError(what, category=ErrorCategory.PERMANENT) from None
+    if len(data) != attachment.size or hashlib.sha256(data).hexdigest() != attachment.sha256:
+        what = f"the attachment {attachment.source} has changed since the run began; {cure}"
+        raise PortError(what, category=ErrorCategory.PERMANENT)
+    return data
+
+
+def _stays(path: Path, folder: Path | None) -> bool:
+    """Return whether `path` is in `folder` when links are resolved."""
+    return folder is not None and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+_Key = tuple[str, int, int, int]
+"""A file's path, time of change, size and inode number, by which it is recognized."""
+_examined: dict[_Key, _Examined] = {}
+
+
+def _examine(file: IO[bytes], key: _Key) -> _Examined:
+    """Return what a file contains. A file that has not changed is read once."""
+    if key not in _examined:
+        _examined[key] = _read_through(file)
+    return _examined[key]
+
+
+def _read_through(file: IO[bytes]) -> _Examined:
+    """Read a file in pieces, and return what it contains."""
+    digest, size, head, tail, archive = hashlib.sha256(), 0, b"", b"", False
+    while piece := file.read(_PIECE):
+        head = head or piece[:HEAD]
+        archive = archive or find_archive(tail[-OVERLAP:] + piece)
+        digest.update(piece)
+        size += len(piece)
+        tail = (tail + piece)[-TAIL:]
+    problem, media_type = None, ""
+    try:
+        media_type = find_media_type(head) or ""
+    except ValueError as error:
+        problem = f"{error}; convert it to one of them"
+    if not size:
+        problem = "the file is empty"
+    elif is_markup(head):
+        problem = "SVG and other markup cannot be sent; convert the picture to PNG"
+    elif problem is None and not media_type:
+        problem = f"the file is not {_KINDS}; convert it"
+    elif archive or ends_in_zip(tail, size):
+        problem = "the file is also an archive; convert it to a file with nothing behind its contents"
+    return _Examined(media_type, digest.hexdigest(), size, problem)

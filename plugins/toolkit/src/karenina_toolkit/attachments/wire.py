@@ -1,0 +1,61 @@
+"""The contents of attachments in requests.
+
+Adapters build a request with a `Contents` in place of each file's contents, and call `fill` when they send it. A long
+conversation then holds no contents while it waits.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anyio import to_thread
+
+from karenina_core.models.attachments import Attachment
+from karenina_core.models.ports import Message
+from karenina_toolkit.attachments.files import read_attachment
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A place in a request for the contents of an attachment in base64, after `prefix`."""
+
+    attachment: Attachment
+    prefix: str = ""
+
+
+def data_url(attachment: Attachment) -> Contents:
+    """Return the place for a data URL with the attachment's contents."""
+    return Contents(attachment, f"data:{attachment.media_type};base64,")
+
+
+def describe(attachment: Attachment) -> str:
+    """Return a line that stands for an attachment where it cannot be sent."""
+    pages = f", pages {attachment.pages}" if attachment.pages else ""
+    return f"[attachment {attachment.name}, {attachment.media_type}{pages}, sha256 {attachment.sha256}]"
+
+
+def has_attachments(messages: Sequence[Message]) -> bool:
+    """Return whether any of the messages has an attachment."""
+    return any(message.attachments for message in messages)
+
+
+async def fill(request: Any) -> Any:
+    """Return a copy of a request in which each `Contents` is a string. The files are read in a thread.
+
+    Raises `PortError` if a file is missing or has changed.
+    """
+    return await to_thread.run_sync(_fill, request)
+
+
+def _fill(value: Any) -> Any:
+    """Return a copy of a JSON-compatible value with the contents filled in."""
+    if isinstance(value, Contents):
+        return value.prefix + b64encode(read_attachment(value.attachment)).decode("ascii")
+    if isinstance(value, Mapping):
+        return {key: _fill(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_fill(inner) for inner in value]
+    return value
