@@ -1,0 +1,14 @@
+"""Sandboxes: isolated workspaces for agents, and checks that run a program on what an agent left.
+
+The entry points name `plugin`.
+"""
+
+from __future__ import annotations
+
+from karenina_toolkit.lazy_names import offer
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """The sandboxes of this distribution."""
+
+    karenina_sandboxes = offer("karenina_sandbox.providers.none:SANDBOX")
