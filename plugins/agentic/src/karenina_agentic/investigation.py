@@ -18,10 +18,11 @@ from karenina_agentic.workspace_copy import WorkspaceError, copy_folder, printab
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait
-from karenina_core.models.ports import AgentOptions, Message, PortError
+from karenina_core.models.ports import AgentOptions, Message, PortError, Tool
 from karenina_core.models.prompts import PromptTask
 from karenina_rubric.score_schema import describe_scale
 from karenina_toolkit import traces
+from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.fences import fence
 
 _DATA: Final = (
@@ -177,6 +178,12 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     finally:
         await context.leave_workspace(folder.path)
         await make_cleanup(context, folder)()
+
+
+def judge_tools(context: VerificationContext, folder: Path | None) -> tuple[Tool, ...]:
+    """Return the tools, besides those for files, of a judge that works in `folder`. There are none without a folder."""
+    work = context.find_artifact(AGENT_WORK)
+    return () if work is None or folder is None else work.tools(folder)
 
 
 async def investigate(

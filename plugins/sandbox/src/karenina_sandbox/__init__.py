@@ -9,6 +9,11 @@ from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The sandboxes of this distribution."""
+    """The sandboxes and stages of this distribution."""
 
+    karenina_extra_stages = offer(
+        "karenina_sandbox.prepare_sandbox:PrepareSandbox",
+        "karenina_sandbox.prepare_sandbox:CaptureWorkspace",
+        "karenina_sandbox.run_checks:RunChecks",
+    )
     karenina_sandboxes = offer("karenina_sandbox.providers.none:SANDBOX")

@@ -73,5 +73,18 @@ class Patch:
         """Whether the patch contains the bytes of every changed file."""
         return all(one.content is not None for one in self.entries if one.kind in ("file", "link"))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the patch as JSON."""
+        return {"entries": [one.to_json() for one in self.entries], "left_out": list(self.left_out)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Patch:
+        """Return the patch that `to_json` wrote. Raises `KeyError`, `TypeError` or `ValueError` for anything else."""
+        return cls(tuple(PatchEntry.from_json(one) for one in value["entries"]), tuple(value["left_out"]))
+
+    def text(self) -> str:
+        """Return the patch as text for people: the diffs, and a line for any other change."""
+        return "".join(one.diff if one.diff else f"{one.kind} {one.path!r}\n" for one in self.entries)
+
     def __bool__(self) -> bool:
         return bool(self.entries)

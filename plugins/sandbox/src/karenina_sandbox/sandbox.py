@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal, Protocol
 
 from karenina_core.errors import KareninaError
@@ -53,9 +52,9 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Path, ...] = ()
     python: Path | None = None
-    sockets: Mapping[str, Path] = MappingProxyType({})
+    sockets: Mapping[str, Path] = field(default_factory=dict)
     image: str | None = None
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +118,10 @@ class SandboxProvider(Protocol):
     def identity(self, policy: Policy) -> str:
         """Return what affects results apart from the policy: the provider's name, version and image digest."""
 
-    def open(self, workspace: Path, policy: Policy) -> AbstractAsyncContextManager[Sandbox]:
+    def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AbstractAsyncContextManager[Sandbox]:
         """Open a sandbox with the contents of the folder `workspace`, which is never changed.
+
+        With `in_place`, commands change `workspace` itself, and `patch` returns no changes.
 
         Raises `SandboxError` if it cannot be opened.
         """

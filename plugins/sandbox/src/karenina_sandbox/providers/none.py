@@ -114,23 +114,28 @@ class NoSandbox:
     name = "none"
 
     def unavailable(self) -> str | None:
+        """Return None: nothing is needed."""
         return None
 
     def identity(self, policy: Policy) -> str:
+        """Return the provider's name, because the machine is not described."""
         return "none"
 
     @asynccontextmanager
-    async def open(self, workspace: Path, policy: Policy) -> AsyncIterator[_Folder]:
+    async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[_Folder]:
+        """Copy the folder unless commands work in it, and yield the copy. It is removed at the end."""
         parent = Path(tempfile.mkdtemp(prefix="karenina-sandbox-"))
         try:
-            work, home = parent / "workspace", parent / "home"
+            work, home = workspace if in_place else parent / "workspace", parent / "home"
             home.mkdir()
-            await asyncio.to_thread(shutil.copytree, workspace, work, symlinks=True)
+            if not in_place:
+                await asyncio.to_thread(shutil.copytree, workspace, work, symlinks=True)
             yield _Folder(workspace, work, home, policy)
         finally:
             await asyncio.to_thread(shutil.rmtree, parent, ignore_errors=True)
 
     def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
+        """Return the command unchanged."""
         return list(command)
 
 
