@@ -25,12 +25,13 @@ from karenina_agentic.workspace_copy import (
     resolve_root,
     unique_name,
 )
-from karenina_agentic.workspace_removal import CLEANUP_LIST, CreatedFolder, remove_orphans
+from karenina_agentic.workspace_removal import CLEANUP_LIST, remove_orphans
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import SourceFolder
 from karenina_core.stages.stage import ModelNeed
+from karenina_toolkit.files.created_folders import CreatedFolder
 
 Ts = TypeVarTuple("Ts")
 
