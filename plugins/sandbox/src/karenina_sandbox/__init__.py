@@ -16,4 +16,4 @@ class plugin:  # noqa: N801 - the entry point's name
         "karenina_sandbox.prepare_sandbox:CaptureWorkspace",
         "karenina_sandbox.run_checks:RunChecks",
     )
-    karenina_sandboxes = offer("karenina_sandbox.providers.none:SANDBOX")
+    karenina_sandboxes = offer("karenina_sandbox.providers.none:SANDBOX", "karenina_sandbox.providers.bwrap:SANDBOX")

@@ -239,6 +239,12 @@ def _replace_middle(old: list[str], new: list[str], path: str) -> list[str]:
     ]
 
 
+def _count_equal(one: list[str], other: list[str]) -> int:
+    """Return how many lines are equal from the start on."""
+    pairs = zip(one, other, strict=False)
+    return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
 def _range(first: int, count: int) -> str:
     """Return a range of lines as unified diffs write it."""
     return f"{first if count == 0 else first + 1},{count}"
