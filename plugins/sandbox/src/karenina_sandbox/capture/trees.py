@@ -84,8 +84,8 @@ def read_below(layers: Sequence[Path], path: str, limit: int) -> bytes | None:
 
     `layers` are one folder, or the upper and the lower folder of an overlay. No part of the path may be a link.
     """
-    parts = path.split("/")
-    if not {"", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
+    parts = path.removeprefix("./").split("/")
+    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
         return None
     with suppress(OSError), ExitStack() as stack:
         here = [stack.enter_context(opened(layer)) for layer in layers]

@@ -117,7 +117,7 @@ class BwrapSandbox:
 
     async def read(self, path: str, limit: int) -> bytes | None:
         """Return the content of a file of the workspace. Links are not followed."""
-        content = await asyncio.to_thread(read_below, self.layers.visible, os.path.normpath(path), limit + 1)
+        content = await asyncio.to_thread(read_below, self.layers.visible, path, limit + 1)
         if content is not None and len(content) > limit:
             raise SandboxError(f"the file {path!r} is larger than {limit} bytes")
         return content
@@ -257,9 +257,9 @@ class _Command:
             except OSError:
                 cgroup.remove()
                 raise
-            return cgroup
         except OSError as error:
             raise SandboxError(f"the limits of a command cannot be set: {error}") from error
+        return cgroup
 
     async def _wait(self, process: asyncio.subprocess.Process, pid: int, cgroup: Cgroup | None) -> None:
         """Wait until the command ends or reaches a limit."""

@@ -39,7 +39,7 @@ def mount_arguments(policy: Policy) -> list[str]:
     for name in _SYSTEM:
         place = Path("/", name)
         if place.is_symlink():
-            arguments += ["--symlink", os.readlink(place), str(place)]
+            arguments += ["--symlink", str(place.readlink()), str(place)]
         elif place.is_dir():
             arguments += ["--ro-bind", str(place), str(place)]
     arguments += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(memory // 4)]
@@ -124,4 +124,4 @@ def _links(python: Path) -> Iterator[Path]:
         yield python
         if not python.is_symlink():
             return
-        python = Path(os.path.normpath(python.parent / os.readlink(python)))
+        python = Path(os.path.normpath(python.parent / python.readlink()))

@@ -66,7 +66,11 @@ class FirstProcess:
             await ended
         finally:
             loop.remove_reader(self._descriptor)
-        with suppress(ChildProcessError):  # it is our child if we are the first process of a container
+        self._reap()
+
+    def _reap(self) -> None:
+        """Collect the process if it has become our child, because we are the first process of a container."""
+        with suppress(ChildProcessError):
             os.waitid(os.P_PIDFD, self._descriptor, os.WEXITED | os.WNOHANG)
 
     def close(self) -> None:
