@@ -7,9 +7,9 @@ model may declare such a setting:
         default=None, description="The model that plays the user", json_schema_extra={"option": "--user"}
     )
 
-Commands that take models then have the option `--user`. So do settings whose type is `str | None`. The setting's models are checked, limited, priced and stored
-without secrets like the core's models. They are also restricted in files in the same way, whatever mark the setting
-has.
+Commands that take models then have the option `--user`. A setting of the type `str | None` may declare one, too. The
+setting's models are checked, limited, priced and stored without secrets like the core's models. They are also
+restricted in files in the same way, whatever mark the setting has.
 """
 
 from __future__ import annotations

@@ -31,6 +31,9 @@ WORKSPACE_PATCH: ArtifactKey[Patch | None] = ArtifactKey("workspace_patch", Patc
 MOST_LISTED: Final = 1_000
 """The maximum number of changed files that a result lists."""
 
+MOST_SHOWN: Final = 100_000
+"""The maximum number of characters of a patch in a result. A longer one is also kept as a file."""
+
 OF_WORKSPACES: Final[Mapping[str, object]] = {
     "workspace_root": None,
     "workspace_copy": True,
@@ -88,7 +91,7 @@ class CaptureWorkspace(Stage):
     """Records what the model under test changed in its workspace, as a patch against the question's folder.
 
     The patch is part of the stored reply, so it is always that of the answer that is judged. The result field
-    `workspace` of the extensions describes the changes, and the files of the result contain the patch.
+    `workspace` of the extensions contains the patch as text, and describes the changes.
     """
 
     name = "CaptureWorkspace"
@@ -131,8 +134,9 @@ def _describe(patch: Patch | None, problem: str | None, with_files: bool) -> dic
     """Store the patch, and each changed file `with_files`, with the result, and return a description of the changes."""
     if patch is None:
         return {"problem": problem}
-    if patch:
-        keep_file("workspace.patch", patch.text().encode("utf-8", "surrogateescape"), media_type="text/x-diff")
+    text = patch.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if len(text) > MOST_SHOWN:
+        keep_file("workspace.patch", text.encode(), media_type="text/x-diff")
     changes = []
     for one in patch.entries:
         change: dict[str, Any] = {"path": printable_name(one.path), "kind": one.kind}
@@ -143,7 +147,12 @@ def _describe(patch: Patch | None, problem: str | None, with_files: bool) -> dic
         if is_restored(one.path, ()):
             change["restored"] = True
         changes.append(change)
-    return {"changes": changes[:MOST_LISTED], "changed": len(changes), "left_out": list(patch.left_out)}
+    return {
+        "patch": text[:MOST_SHOWN],
+        "changes": changes[:MOST_LISTED],
+        "changed": len(changes),
+        "left_out": list(patch.left_out),
+    }
 
 
 def printable_name(path: str) -> str:

@@ -187,8 +187,8 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
         values |= dict.fromkeys(("output", "error_output"), (None, ended))
     if check.report is not None:
         tests = result.tests if result.stopped_by is None else None
-        why = result.report if isinstance(result.report, str) else "without a report"
-        why = ended if result.stopped_by is not None or result.cannot_start is not None else f"{ended}, {why}"
+        missing = result.report if isinstance(result.report, str) else "without a report"
+        why = ended if result.stopped_by is not None or result.cannot_start is not None else f"{ended}, {missing}"
         values["ended"] = (tests is not None, None)
         values |= {name: (getattr(tests, name) if tests is not None else None, why) for name in _LISTS}
     return values

@@ -89,8 +89,8 @@ def sandbox_problem(config: VerificationConfig, plugins: Plugins) -> str | None:
     if settings.sandbox == "none" and "sandbox" in config.benchmark_names:
         raise ConfigError(
             [
-                "the benchmark sets sandbox = none, which only you may choose: add --sandbox none to run its commands as "
-                "you, with your files and network, or --sandbox bwrap"
+                "the benchmark sets sandbox = none, which only you may choose: add --sandbox none to run its commands "
+                "as you, with your files and network, or --sandbox bwrap"
             ]
         )
     why = find_provider(plugins, settings.sandbox).unavailable()

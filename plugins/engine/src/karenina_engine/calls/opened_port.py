@@ -155,11 +155,11 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
         reply = await calls.make(call, send)
         if options.recorder is not None and reply.recorded is not None and not in_place:
             await options.recorder.restore(reply.recorded)
-        return reply
     except PortError as error:
         if error.partial is not None:
             error.partial = _clean_trace(error.partial)
         raise
+    return reply
 
 
 async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:

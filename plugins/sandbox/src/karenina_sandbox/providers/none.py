@@ -18,6 +18,7 @@ from typing import Final
 from karenina_sandbox.capture.folders import compare_folders
 from karenina_sandbox.patch import Patch
 from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
+from karenina_toolkit.files.safe_paths import open_file
 
 _CHUNK: Final = 65_536
 
@@ -52,7 +53,7 @@ class _Folder:
                 *argv[1:],
                 cwd=self.work / cwd,
                 env=environment,
-                stdin=asyncio.subprocess.PIPE,
+                stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
@@ -60,14 +61,16 @@ class _Folder:
         except OSError as error:
             raise CannotStart(f"the command {argv[0]!r} cannot be started: {error.strerror}") from None
         stopped: Stop | None = None
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         readers = [asyncio.ensure_future(_read(one, limits.output)) for one in (process.stdout, process.stderr)]
         try:
             async with asyncio.timeout(within):
-                with suppress(ConnectionError):
-                    process.stdin.write(stdin)
-                    await process.stdin.drain()
-                process.stdin.close()
+                if process.stdin is not None:
+                    with suppress(ConnectionError, RuntimeError):  # uvloop raises the latter if the program has ended
+                        process.stdin.write(stdin)
+                        await process.stdin.drain()
+                        process.stdin.close()
                 await process.wait()
         except TimeoutError:
             stopped = "time"
@@ -85,12 +88,15 @@ class _Folder:
         await asyncio.to_thread(shutil.copytree, folder, self.work, symlinks=True, dirs_exist_ok=True)
 
     async def read(self, path: str, limit: int) -> bytes | None:
+        return await asyncio.to_thread(self._read, path, limit)
+
+    def _read(self, path: str, limit: int) -> bytes | None:
+        """Return the content of a plain file, or None. Raises `SandboxError` if it is larger than `limit` bytes."""
         try:
-            opened = os.open(self.work / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open_file(self.work.resolve(), self.work.resolve() / path) as file:
+                content = file.read(limit + 1)
         except OSError:
             return None
-        with open(opened, "rb") as file:
-            content = file.read(limit + 1)
         if len(content) > limit:
             raise SandboxError(f"the file {path!r} is larger than {limit} bytes")
         return content

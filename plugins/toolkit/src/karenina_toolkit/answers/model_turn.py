@@ -104,8 +104,9 @@ async def take_turn(
 ) -> ModelTurn:
     """Send `messages` to the model under test, and return its turn.
 
-    Models with MCP servers or a workspace, agents and recorded conversations use the agent port. With `strip_reasoning`, reasoning at
-    the start of an answer is separated from it. `session` identifies the tools that the turns of a conversation share.
+    Models with MCP servers or a workspace, agents and recorded conversations use the agent port. With
+    `strip_reasoning`, reasoning at the start of an answer is separated from it. `session` identifies the tools that the
+    turns of a conversation share.
 
     If the call fails or the answer is empty, the turn has an `error`, along with the model's messages before it. An
     empty answer is not an error if the provider stopped it. It is not an error either if the agent has a workspace,
