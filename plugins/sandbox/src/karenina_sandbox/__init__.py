@@ -16,4 +16,5 @@ class plugin:  # noqa: N801 - the entry point's name
         "karenina_sandbox.prepare_sandbox:CaptureWorkspace",
         "karenina_sandbox.run_checks:RunChecks",
     )
+    karenina_rehearsals = offer("karenina_sandbox.rehearsal:REHEARSAL")
     karenina_sandboxes = offer("karenina_sandbox.providers.none:SANDBOX", "karenina_sandbox.providers.bwrap:SANDBOX")

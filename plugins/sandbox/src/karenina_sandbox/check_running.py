@@ -68,6 +68,11 @@ class CheckResult:
             return f"stopped {limit}"
         return f"ended with {self.exit}"
 
+    def last_words(self) -> str:
+        """Return the last lines of the error output, or else of the output, for the end of a message."""
+        lines = [line for text in (self.error_output, self.output) if text for line in [text.strip()[-300:]] if line]
+        return f"; its last output was: {lines[0]}" if lines else ""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckRunner:

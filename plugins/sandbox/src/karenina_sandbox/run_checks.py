@@ -35,7 +35,7 @@ SERVICE: Final = "check"
 
 StopReason = Literal["nothing", "time", "memory", "processes", "disk", "output"]
 
-_LISTS: Final = ("passed", "failed", "errors", "skipped")
+REPORT_LISTS: Final = ("passed", "failed", "errors", "skipped")
 _ANY: Final[Mapping[str, object]] = {
     "output": str,
     "error_output": str,
@@ -43,7 +43,7 @@ _ANY: Final[Mapping[str, object]] = {
     "seconds": float,
     "stopped_by": StopReason,
 }
-_OF_REPORTS: Final[Mapping[str, object]] = {**dict.fromkeys(_LISTS, list[str]), "ended": bool}
+_OF_REPORTS: Final[Mapping[str, object]] = {**dict.fromkeys(REPORT_LISTS, list[str]), "ended": bool}
 
 
 class RunChecks(Stage):
@@ -157,9 +157,9 @@ class RunChecks(Stage):
                 context.offer_value(source, None, why=why, counts="wrong")
                 continue
             value, why = found[0][value_name]
-            if value_name in _LISTS and value is not None:
+            if value_name in REPORT_LISTS and value is not None:
                 named = [
-                    truth for field, of in sources.items() if of == source for truth in _strings(truths.get(field))
+                    truth for field, of in sources.items() if of == source for truth in strings_in(truths.get(field))
                 ]
                 value = spelled_as(value, named)
             if len(found) == 2 and value_name != "seconds" and found[1][value_name] != found[0][value_name]:
@@ -190,7 +190,7 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
         missing = result.report if isinstance(result.report, str) else "without a report"
         why = ended if result.stopped_by is not None or result.cannot_start is not None else f"{ended}, {missing}"
         values["ended"] = (tests is not None, None)
-        values |= {name: (getattr(tests, name) if tests is not None else None, why) for name in _LISTS}
+        values |= {name: (getattr(tests, name) if tests is not None else None, why) for name in REPORT_LISTS}
     return values
 
 
@@ -201,7 +201,7 @@ def why_broken(check: Check, base: CheckResult) -> str | None:
     if not check.passing_before:
         return None
     if base.tests is None:
-        return f"{base.how_it_ended()}, {base.report}"
+        return f"{base.how_it_ended()}, {base.report}{base.last_words()}"
     passed = set(base.tests.passed)
     missing = [name for name in check.passing_before if plain_test_name(name) not in passed]
     if not missing:
@@ -232,15 +232,11 @@ async def make_runner(config: VerificationConfig, plugins: Any, question: Questi
     return runner
 
 
-def _strings(value: object) -> list[str]:
+def strings_in(value: object) -> list[str]:
     """Return the strings in a truth."""
-    return (
-        [value]
-        if isinstance(value, str)
-        else [one for one in value if isinstance(one, str)]
-        if isinstance(value, list)
-        else []
-    )
+    if isinstance(value, str):
+        return [value]
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 def _find_problems(config: VerificationConfig, question: Question) -> Iterable[str]:
