@@ -248,3 +248,47 @@ def test_one_base_check_serves_all_repetitions(root: Path, tmp_path: Path) -> No
 
     assert [one.outcome for one in results] == [Outcome.CORRECT] * 3
     assert counter.read_text() == ".."
+
+
+PATCH = """--- a/program.py
++++ b/program.py
+@@ -1,4 +1,4 @@
+ def total(numbers):
+-    return sum(numbers[1:])
++    return sum(numbers)
+ 
+ print('total:', total([40, 2]))
+"""
+
+
+def judge_recording(root: Path, row: Body) -> VerificationResult:
+    """Return the result of a recorded answer."""
+    file = root.parent / "recorded.jsonl"
+    file.write_text(json.dumps({"id": "sum", **row}))
+    model = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": file}
+    config = VerificationConfig(answering_models=[model], sandbox="none")
+    (result,) = load(root).run_verification(config, trust="all", journal=root.parent / "run.journal")
+    return result
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome"),
+    [
+        ({"response": "Done.", "patch": PATCH}, Outcome.CORRECT),
+        ({"model_patch": PATCH}, Outcome.CORRECT),
+        ({"response": "Done.", "patch": ""}, Outcome.WRONG),
+        ({"response": "Done."}, Outcome.WRONG),
+        ({"response": "Done.", "patch": PATCH.replace("numbers[1:]", "other")}, Outcome.WRONG),
+    ],
+)
+def test_the_patch_of_a_recording_is_checked(root: Path, row: Body, outcome: Outcome) -> None:
+    result = judge_recording(root, row)
+
+    assert result.outcome == outcome, why(result)
+
+
+def test_a_changed_patch_file_is_judged_again(root: Path) -> None:
+    (root.parent / "work.patch").write_text("")
+    assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.WRONG
+    (root.parent / "work.patch").write_text(PATCH)
+    assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.CORRECT
