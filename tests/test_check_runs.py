@@ -256,7 +256,7 @@ PATCH = """--- a/program.py
  def total(numbers):
 -    return sum(numbers[1:])
 +    return sum(numbers)
- 
+\x20
  print('total:', total([40, 2]))
 """
 

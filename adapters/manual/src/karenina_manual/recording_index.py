@@ -47,7 +47,7 @@ STOPPED: Final = ("length", "content_filter", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A recorded answer: its text or messages, how the reply ended, and the patch of the work in a workspace, if any."""
+    """A recorded answer: its text or messages, how the reply ended, and the patch of a workspace, if any."""
 
     said: str | tuple[Message, ...]
     finish_reason: FinishReason = "stop"
@@ -59,8 +59,9 @@ class Answer:
 class Recording:
     """A recording, with its location, replicate and model.
 
-    If `replicate` is None, it is for all replicates. `patch` is the work of an agent in a workspace. If `line` is set, the recording is in that line of the file
-    `source`. The location is not stored as one string, because that would take too much memory.
+    If `replicate` is None, it is for all replicates. `patch` is the work of an agent in a workspace. If `line` is set,
+    the recording is in that line of the file `source`. The location is not stored as one string, because that would
+    take too much memory.
     """
 
     value: Any

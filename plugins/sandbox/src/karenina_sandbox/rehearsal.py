@@ -55,13 +55,7 @@ class CheckRehearsal:
                 if broken := why_broken(check, base[name]):
                     found.append(("error", f"the environment is broken: the check {name!r} {broken}"))
                 elif check.report is not None and base[name].tests is None:
-                    ended = base[name].how_it_ended()
-                    found.append(
-                        (
-                            "warning",
-                            f"on the untouched folder, the check {name!r} {ended}, without a report{base[name].last_words()}",
-                        )
-                    )
+                    found.append(("warning", f"on the untouched folder, {_describe_missing(name, base[name])}"))
             wrong = _wrong_fields(fields, bound, base)
             found.append(("note", f"{question.id}: on the untouched folder, {_verdict(wrong)}"))
             if wrong is not None and not wrong:
@@ -85,13 +79,7 @@ class CheckRehearsal:
             found.append(("warning", f"{fields.solution} changes files that checks restore: {', '.join(restored[:3])}"))
         for name, check in fields.checks.items():
             if check.report is not None and results[name].tests is None:
-                ended = results[name].how_it_ended()
-                found.append(
-                    (
-                        "error",
-                        f"with {fields.solution}, the check {name!r} {ended}, without a report{results[name].last_words()}",
-                    )
-                )
+                found.append(("error", f"with {fields.solution}, {_describe_missing(name, results[name])}"))
         for field, why in (wrong or {}).items():
             found.append(("error", f"with {fields.solution}, the field {field!r} is wrong: {why}"))
         return found
