@@ -26,6 +26,14 @@ def _inside(path: str) -> str:
 Inside = Annotated[str, AfterValidator(_inside)]
 
 
+def is_diff(text: str) -> bool:
+    """Return whether a value is a patch itself rather than the path of one."""
+    return "\n" in text
+
+
+InsideOrDiff = Annotated[str, AfterValidator(lambda value: value if is_diff(value) else _inside(value))]
+
+
 class Check(StrictSettings):
     """A command that runs on what an agent left in its workspace."""
 
@@ -38,10 +46,10 @@ class Check(StrictSettings):
     report: Literal["junit"] | None = Field(
         default=None, description="The format of the report that the command writes, for lists of tests."
     )
-    add: Inside | None = Field(
+    add: InsideOrDiff | None = Field(
         default=None,
-        description="A folder or patch below the workspace root that is laid over a copy of the workspace for this "
-        "check only, such as hidden tests.",
+        description="A folder or patch below the workspace root, or the text of a patch, that is laid over a copy of "
+        "the workspace for this check only, such as hidden tests.",
     )
     restore: tuple[Inside, ...] = Field(
         default=(), description="Files and folders of the workspace that are taken from the source, not from the agent."
@@ -84,8 +92,9 @@ class CheckFields(BaseModel):
     checks: Annotated[dict[str, Check], AfterValidator(_check_names)] = Field(
         default={}, description="Commands that run on what an agent left in its workspace, by name."
     )
-    solution: Inside | None = Field(
+    solution: InsideOrDiff | None = Field(
         default=None,
-        description="A patch below the workspace root that solves the task, for `karenina check --run-checks`.",
+        description="A patch below the workspace root, or its text, that solves the task, for `karenina check "
+        "--run-checks`.",
         json_schema_extra={"allowed_in_files": "any"},
     )

@@ -9,7 +9,7 @@ from karenina_agentic.workspace_copy import WorkspaceError
 from karenina_core.data.sections import KnownValue
 from karenina_core.namespaces import read_owned
 from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
-from karenina_sandbox.fields import CheckFields
+from karenina_sandbox.fields import CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, strings_in, values_of, why_broken
 from karenina_sandbox.sandbox import SandboxError
@@ -71,17 +71,18 @@ class CheckRehearsal:
         runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, solution: Patch, id: str
     ) -> list[Message]:
         """Run the checks with the solution, and return what is wrong."""
+        named = "the solution" if is_diff(fields.solution or "") else fields.solution
         results = {name: await runner.run(check, solution) for name, check in fields.checks.items()}
         wrong = _wrong_fields(fields, bound, results)
-        found: list[Message] = [("note", f"{id}: with {fields.solution}, {_verdict(wrong)}")]
+        found: list[Message] = [("note", f"{id}: with {named}, {_verdict(wrong)}")]
         restored = [one.path for one in solution.entries if is_restored(one.path, ())]
         if restored:
-            found.append(("warning", f"{fields.solution} changes files that checks restore: {', '.join(restored[:3])}"))
+            found.append(("warning", f"{named} changes files that checks restore: {', '.join(restored[:3])}"))
         for name, check in fields.checks.items():
             if check.report is not None and results[name].tests is None:
-                found.append(("error", f"with {fields.solution}, {_describe_missing(name, results[name])}"))
+                found.append(("error", f"with {named}, {_describe_missing(name, results[name])}"))
         for field, why in (wrong or {}).items():
-            found.append(("error", f"with {fields.solution}, the field {field!r} is wrong: {why}"))
+            found.append(("error", f"with {named}, the field {field!r} is wrong: {why}"))
         return found
 
 
@@ -100,7 +101,7 @@ def _describe_missing(name: str, result: CheckResult) -> str:
 def _leaks(files: TaskFiles, fields: CheckFields) -> Iterator[Message]:
     """Yield a warning for each check whose hidden files stand in the workspace."""
     for name, check in fields.checks.items():
-        if check.add is None or not (added := files.beside(check.add)).is_dir():
+        if check.add is None or is_diff(check.add) or not (added := files.beside(check.add)).is_dir():
             continue
         shared = [
             path.relative_to(added).as_posix()

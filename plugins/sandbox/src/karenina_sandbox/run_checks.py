@@ -15,7 +15,7 @@ from karenina_core.models.ports import PortError, SourceFolder
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ServiceNeed
 from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
-from karenina_sandbox.fields import Check, CheckFields
+from karenina_sandbox.fields import Check, CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.limiter import command_limiter
 from karenina_sandbox.patch import Patch
@@ -73,7 +73,10 @@ class RunChecks(Stage):
         try:
             files = TaskFiles.find(config, question)
             checks = read_owned(CheckFields, question.extra).checks.values()
-            return [files.folder(), *(files.folder(path) for path in sorted({c.add for c in checks if c.add}))]
+            return [
+                files.folder(),
+                *(files.folder(path) for path in sorted({c.add for c in checks if c.add and not is_diff(c.add)})),
+            ]
         except (WorkspaceError, ValueError):
             return ()  # reported before the run
 
@@ -245,7 +248,7 @@ def _find_problems(config: VerificationConfig, question: Question) -> Iterable[s
         files = TaskFiles.find(config, question)
         fields = read_owned(CheckFields, question.extra)
         for check in fields.checks.values():
-            if check.add is not None:
+            if check.add is not None and not is_diff(check.add):
                 files.beside(check.add)
     except WorkspaceError as error:
         yield f"question {question.id!r}: {error}"

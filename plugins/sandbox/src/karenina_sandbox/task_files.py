@@ -25,6 +25,7 @@ from karenina_agentic.workspace_copy import (
 from karenina_agentic.workspace_removal import CLEANUP_LIST
 from karenina_core.models.ports import SourceFolder
 from karenina_sandbox.capture.folders import apply_patch, compare_folders
+from karenina_sandbox.fields import is_diff
 from karenina_sandbox.patch import Patch
 from karenina_sandbox.unified_diff import MOST_READ, apply_diff
 from karenina_toolkit.files.safe_paths import open_file, resolve_links
@@ -87,12 +88,17 @@ class TaskFiles:
 
     def digest(self, path: str | None = None) -> str:
         """Return a digest of the source, or of what is at `path` below the root."""
-        if path is not None and (file := self.beside(path)).is_file():
-            return hashlib.sha256(self._read(file)).hexdigest()
+        if path is not None and (is_diff(path) or self.beside(path).is_file()):
+            return hashlib.sha256(self.diff(path)).hexdigest()
         return digest_folder(self.folder(path))
 
     def diff(self, path: str) -> bytes:
-        """Return the content of a patch below the root. Raises `WorkspaceError` if it cannot be read."""
+        """Return the content of a patch below the root, or of the text itself.
+
+        Raises `WorkspaceError` if it cannot be read.
+        """
+        if is_diff(path):
+            return path.encode("utf-8", "surrogateescape")
         file = self.beside(path)
         if not file.is_file():
             raise WorkspaceError(f"{path!r} is a folder, not a patch")
@@ -132,9 +138,8 @@ class TaskFiles:
 
         Raises `WorkspaceError` if there is none, and `DiffError` if the patch does not fit the source.
         """
-        found = self.beside(path)
-        if found.is_file():
-            return await self.read_diff(self._read(found))
+        if is_diff(path) or (found := self.beside(path)).is_file():
+            return await self.read_diff(self.diff(path))
         return await to_thread.run_sync(self._contents, found)
 
     def _contents(self, added: Path) -> Patch:
