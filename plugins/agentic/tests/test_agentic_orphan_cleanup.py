@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from karenina_agentic.workspace_copy import unique_name
-from karenina_agentic.workspace_removal import CLEANUP_LIST, CleanupList, CreatedFolder, remove_orphans
+from karenina_agentic.workspace_removal import CLEANUP_LIST, remove_orphans
+from karenina_toolkit.files.created_folders import CleanupList, CreatedFolder
 
 KILLED = """
 import os, sys
@@ -104,7 +105,7 @@ def test_what_took_the_place_of_a_folder_stays(
     with caplog.at_level(logging.WARNING, "karenina"):
         remove_orphans(root)
     assert (left / "mine").exists()
-    assert f"the workspace {left} of a killed run was not removed" in caplog.text
+    assert f"{left} of a killed run was not removed" in caplog.text
 
 
 def test_folders_outside_the_root_are_not_removed(root: Path, tmp_path: Path, state: Path) -> None:
@@ -176,7 +177,7 @@ def test_a_state_folder_that_cannot_be_written_costs_a_warning(
     (tmp_path / "file").touch()
     monkeypatch.setenv("KARENINA_STATE_HOME", str(tmp_path / "file"))
     folder = CreatedFolder.make(root / unique_name("one", "run", None))
-    notes = CleanupList()
+    notes = CleanupList("workspaces")
     with caplog.at_level(logging.WARNING, "karenina"):
         notes.add(folder)
         notes.discard(folder)

@@ -19,11 +19,11 @@ from folders import nest_folders, write_files
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
 from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
-from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, Rubric
 from karenina_testing import StageRun, run_stage
+from karenina_toolkit.files.created_folders import CreatedFolder
 
 pytestmark = pytest.mark.alone
 

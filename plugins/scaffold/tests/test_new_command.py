@@ -85,3 +85,13 @@ def test_any_spelling_of_a_name_gives_the_same_package(given: str) -> None:
 )
 def test_a_package_allows_compatible_versions(version: str, bounds: str) -> None:
     assert version_bounds(version) == bounds
+
+
+def test_a_task_is_a_benchmark_with_hidden_tests(tmp_path: Path) -> None:
+    done = new(tmp_path, "task", "median")
+
+    assert done.exit_code == 0, done.stderr
+    folder = tmp_path / "median"
+    assert sorted(path.name for path in folder.iterdir()) == ["benchmark.yaml", "solution.patch", "tests", "workspace"]
+    assert "name: median" in (folder / "benchmark.yaml").read_text("utf-8")
+    assert f"karenina check {folder / 'benchmark.yaml'} --run-checks" in done.stdout

@@ -51,7 +51,7 @@ class RecordedLLM:
 
 
 class RecordedAgent:
-    """The agent port. It returns a recorded conversation, or recorded text as a single message."""
+    """The agent port. It returns a recorded conversation, or recorded text as a single message, with its patch."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
@@ -65,11 +65,12 @@ class RecordedAgent:
         """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end, why = answer.said, answer.finish_reason, answer.server_reason
+        work = None if answer.patch is None else {"diff": answer.patch}
         if isinstance(recorded, str):
-            return AgentReply((Message.assistant(recorded),), _NO_CALLS)
+            return AgentReply((Message.assistant(recorded),), _NO_CALLS, recorded=work)
         for start, message in enumerate(recorded):
             if message.role not in ("system", "user"):
-                return AgentReply(recorded[start:], _NO_CALLS, finish_reason=end, server_reason=why)
+                return AgentReply(recorded[start:], _NO_CALLS, finish_reason=end, server_reason=why, recorded=work)
         raise _no_answer_error(self._model, info, "the conversation contains no assistant message")
 
     async def aclose(self) -> None:

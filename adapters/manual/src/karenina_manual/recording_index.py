@@ -7,13 +7,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, FinishReason, Message
 from karenina_core.text import compose, replace_surrogates, replace_surrogates_in
+from karenina_toolkit.files import FileError
+from karenina_toolkit.files.bounded_files import read_text
 from karenina_toolkit.files.json_values import has_lone_surrogate
+from karenina_toolkit.files.safe_paths import stays_below
 from karenina_toolkit.traces import (
     TraceFormatError,
     add_end,
@@ -43,19 +47,21 @@ STOPPED: Final = ("length", "content_filter", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A recorded answer: its text or messages, and how the reply ended."""
+    """A recorded answer: its text or messages, how the reply ended, and the patch of a workspace, if any."""
 
     said: str | tuple[Message, ...]
     finish_reason: FinishReason = "stop"
     server_reason: str | None = None
+    patch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A recording, with its location, replicate and model.
 
-    If `replicate` is None, it is for all replicates. If `line` is set, the recording is in that line of the file
-    `source`. The location is not stored as one string, because that would take too much memory.
+    If `replicate` is None, it is for all replicates. `patch` is the work of an agent in a workspace. If `line` is set,
+    the recording is in that line of the file `source`. The location is not stored as one string, because that would
+    take too much memory.
     """
 
     value: Any
@@ -63,6 +69,7 @@ class Recording:
     replicate: int | None = None
     model: str | None = None
     line: int | None = None
+    patch: str | None = None
 
     @property
     def place(self) -> str:
@@ -143,7 +150,10 @@ class RecordingIndex:
         if question_id is not None:
             same = self._by_id.setdefault(compose(question_id), [])
             for other in same:
-                if other.replicate == recorded.replicate and other.value != recorded.value:
+                if other.replicate == recorded.replicate and (other.value, other.patch) != (
+                    recorded.value,
+                    recorded.patch,
+                ):
                     cure = "add a 'replicate' to each row, or keep only one recording"
                     if other.model is not None and recorded.model is not None and other.model != recorded.model:
                         cure = (
@@ -188,8 +198,9 @@ class RecordingIndex:
                 f"recordings {place}: the row does not name a question. Add one of the columns {columns}, or choose "
                 "other columns with extra.id_field and extra.question_field"
             )
+        patch = _read_patch(row, place, source)
         has_column = bool(set(extra.responses) & row.keys()) or "replicates" in row
-        if not has_column and not is_conversation(row):
+        if not has_column and patch is None and not is_conversation(row):
             raise AdapterConfigError(
                 f"recordings {place}: the row contains no recording. Add one of the columns "
                 f"{', '.join(extra.responses)}, choose another column with extra.response_field, or use a row that "
@@ -203,17 +214,17 @@ class RecordingIndex:
         if column == _EXCHANGES:
             value = {_EXCHANGES: value}
         elif not has_column:
-            value = row
+            value = row if patch is None or is_conversation(row) else patch
         elif column == _MESSAGES and isinstance(value, list):
             value = {key: row[key] for key in (_MESSAGES, *_BESIDE_MESSAGES) if row.get(key) is not None}
         if value is None and "replicates" in row:
             value = {"replicates": row["replicates"]}
-        delimited = extra.delimited
+        delimited = extra.delimited if value is not patch else False
         if delimited is None and column in _CONVERSATIONS and extra.response_field is None:
             delimited = True  # the column's name implies a conversation
         value = parse_text(value, delimited, place)
         value = value if value is row else add_end(value, row)
-        self.add(question_id, text, Recording(value, source, replicate, model, line))
+        self.add(question_id, text, Recording(value, source, replicate, model, line, patch))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
         """Compare the recordings with a run's questions, in which a question's replicates are consecutive.
@@ -231,7 +242,7 @@ class RecordingIndex:
             for info in infos:
                 last = max(last, info.replicate)
                 try:
-                    self._find_value(question_id, text, info.replicate)
+                    self._find_recording(question_id, text, info.replicate)
                 except EmptyRecording as error:
                     found.empty.setdefault(repr(question_id), f"{question_id!r} ({error.place})")
                 except RecordingMissing:
@@ -283,7 +294,8 @@ class RecordingIndex:
         A recording for this replicate takes precedence over one for all replicates. Raises `RecordingMissing` if there
         is no recording, or if there are different ones for the same text. An empty or null recording counts as missing.
         """
-        return _to_answer(self._find_value(question_id, text, replicate))
+        recording, value = self._find_recording(question_id, text, replicate)
+        return replace(_to_answer(value), patch=recording.patch) if recording.patch is not None else _to_answer(value)
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
         """Return a question's recordings, and whether they were found by its text."""
@@ -295,8 +307,8 @@ class RecordingIndex:
             return recordings or (), True
         return self._by_id.get(digest_of(text), ()), False
 
-    def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
-        """Return the value of a question's recording. Raises `RecordingMissing` like `find`.
+    def _find_recording(self, question_id: str, text: str, replicate: int) -> tuple[Recording, Any]:
+        """Return a question's recording, and its value for the replicate. Raises `RecordingMissing` like `find`.
 
         A recording for this replicate takes precedence over one for all replicates.
         """
@@ -304,7 +316,7 @@ class RecordingIndex:
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
             value = recordings[0].value
             if isinstance(value, str) and has_content(value):
-                return value
+                return recordings[0], value
         sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         if not recordings:
             several = "recording" if self.count == 1 else "recordings"
@@ -330,9 +342,9 @@ class RecordingIndex:
         value = _select_replicate(first, replicate, sought)
         if value is None:
             raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place})")
-        if _is_empty(value):
+        if _is_empty(value) and first.patch is None:
             raise EmptyRecording(sought, first.place)
-        return value
+        return first, value
 
 
 def _replicates_of(recorded: Recording) -> Iterable[int]:
@@ -445,6 +457,26 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
 def parse_headings(value: Any) -> Any:
     """Parse a conversation with headings, the reference project's format. Other values are unchanged."""
     return read_delimited(replace_surrogates(value)) if isinstance(value, str) and is_delimited(value) else value
+
+
+def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
+    """Return the patch in a row, or in the file that it names, if any. `model_patch` is the name in SWE-bench.
+
+    Raises `AdapterConfigError` if it is not text, or if the file cannot be read.
+    """
+    patch = next((row[name] for name in ("patch", "model_patch") if row.get(name) is not None), None)
+    if patch is None and row.get("patch_file") is not None:
+        folder = Path(source.partition(", entry ")[0]).parent
+        name = row["patch_file"]
+        if not isinstance(name, str) or not stays_below(folder, name):
+            raise AdapterConfigError(f"recordings {place}: patch_file must name a file in the folder of the recordings")
+        try:
+            patch = read_text(folder / name)
+        except FileError as error:
+            raise AdapterConfigError(f"recordings {place}: {error}") from None
+    if patch is not None and not isinstance(patch, str):
+        raise AdapterConfigError(f"recordings {place}: the patch must be text, as `git diff` writes it")
+    return patch
 
 
 def _list_some(names: Sequence[str]) -> str:

@@ -87,14 +87,18 @@ class Recordings:
             raise self._to_port_error(error) from None
 
     def is_conversation(self, info: CallInfo) -> bool:
-        """Return whether the recording for `info` is a conversation. A single message without tool calls is an answer.
+        """Return whether the recording for `info` is a conversation or has a patch.
 
-        Returns False for a missing or invalid recording, for which the call raises an error later.
+        A single message without tool calls is an answer. Returns False for a missing or invalid recording, for which
+        the call raises an error later.
         """
         try:
-            answer = self.find(info).said
+            found = self.find(info)
         except PortError:
             return False
+        answer = found.said
+        if found.patch is not None:
+            return True
         return not isinstance(answer, str) and (len(answer) > 1 or bool(answer and answer[0].tool_calls))
 
     def _index(self) -> RecordingIndex:

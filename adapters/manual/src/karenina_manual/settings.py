@@ -19,7 +19,7 @@ class ManualExtra(StrictSettings, defer_build=True):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     id_field: str | None = Field(
-        default=None, description="Column that contains the question id; by default, question_id or id."
+        default=None, description="Column that contains the question id; by default, question_id, id or instance_id."
     )
     question_field: str | None = Field(
         default=None, description="Column that contains the question text; by default, question."
@@ -45,7 +45,7 @@ class ManualExtra(StrictSettings, defer_build=True):
     @property
     def ids(self) -> tuple[str, ...]:
         """The columns that may contain the question id, in order of preference."""
-        return (self.id_field,) if self.id_field else ("question_id", "id")
+        return (self.id_field,) if self.id_field else ("question_id", "id", "instance_id")
 
     @property
     def questions(self) -> tuple[str, ...]:

@@ -321,6 +321,16 @@ class Tool(Protocol):
         """
 
 
+class WorkRecorder(Protocol):
+    """A recorder of what an agent did in its workspace. With it, the run can reuse the agent's reply."""
+
+    async def record(self) -> Mapping[str, Any] | None:
+        """Return what changed in the workspace, as JSON, or None if it cannot be recorded completely."""
+
+    async def restore(self, recorded: Mapping[str, Any]) -> None:
+        """Change the workspace to what it was when `recorded` was returned. Raises `PortError` if this fails."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
     """The limits on an agent's run, and its tools.
@@ -336,6 +346,7 @@ class AgentOptions:
     - `session`: used for an agent without a workspace that runs several times for one answer. It is a path that
       identifies the tools these runs share. Like a workspace, it is entered and left (`context.leave_workspace`), but
       no such folder exists.
+    - `recorder`: used by the run to store the work in the workspace with the reply, and to restore it from there.
     """
 
     max_turns: int = 25
@@ -345,11 +356,15 @@ class AgentOptions:
     tools: tuple[Tool, ...] = ()
     timeout_setting: str = "agent_timeout"
     session: Path | None = None
+    recorder: WorkRecorder | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The result of an agent's run, even if the turn limit was reached. `trace` starts after the initial messages."""
+    """The result of an agent's run, even if the turn limit was reached. `trace` starts after the initial messages.
+
+    `recorded` is set by the run: the work in the workspace, from the `recorder` of the options.
+    """
 
     trace: tuple[Message, ...]
     usage: Usage = Usage(calls=1)
@@ -357,6 +372,7 @@ class AgentReply:
     finish_reason: FinishReason = "stop"
     model: str | None = None
     server_reason: str | None = None
+    recorded: Mapping[str, Any] | None = None
 
 
 class Port(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
 
@@ -375,7 +376,9 @@ class VerificationContext:
         """Return whether the answer is a recording. The adapter decides this."""
         return self._state.item.ports.recorded(self.answering_model)
 
-    async def consult(self, service: str, query: str, ask: Ask) -> str:
+    async def consult(
+        self, service: str, query: str, ask: Ask, *, seconds: float | None = None, per_replicate: bool = True
+    ) -> str:
         """Query a service that is not a model, such as a search or database, and return its reply.
 
         The reply is stored in the journal, and taken from there when a run is resumed or replayed. Temporary failures
@@ -384,13 +387,15 @@ class VerificationContext:
 
         `service` and `query` are the reply's key. Include everything on which the reply depends (as JSON if there are
         several values), but no secrets. `ask` makes a single request, which must finish within `request_timeout`
-        seconds. It may return an awaitable. A plain function runs in a thread.
+        seconds. It may return an awaitable. A plain function runs in a thread. With `seconds`, that is the limit
+        instead, and there is only one attempt. Without `per_replicate`, repetitions of the question share the reply.
 
         Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category determines whether to
         retry. All other exceptions are permanent errors.
         """
         try:
-            return await self._state.item.ports.consult(service, query, ask, self.call_info)
+            info = self.call_info if per_replicate else replace(self.call_info, replicate=1)
+            return await self._state.item.ports.consult(service, query, ask, info, seconds)
         except PortError as error:
             self.calls.count_failure(error)
             raise

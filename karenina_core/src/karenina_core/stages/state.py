@@ -100,10 +100,10 @@ class PortProvider(Protocol):
     def instructions(self, task: str, interface: str) -> Sequence[str]:
         """Return the instructions that plugins add to the prompt of `task`."""
 
-    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo, seconds: float | None = None) -> str:
         """Return a service's reply to `query`, either from the journal or by calling `ask`.
 
-        Raises `PortError` if the call fails.
+        `seconds` has the same meaning as in `VerificationContext.consult`. Raises `PortError` if the call fails.
         """
 
     def enter_workspace(self, workspace: Path) -> None:

@@ -16,6 +16,7 @@ from karenina_agentic.investigation import (
     investigate,
     investigation_request,
     judge_copy,
+    judge_tools,
 )
 from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
 from karenina_agentic.workspace_copy import WorkspaceError
@@ -27,6 +28,7 @@ from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.parsing_stage import ParsingStage, fill_template, read_hints
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
+from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.stage_support import make_judge_input
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class AgenticParseTemplate(ParsingStage):
     """
 
     name = PARSING_STAGE
-    optional = ParsingStage.optional | {Keys.WORKSPACE_PATH}
+    optional = ParsingStage.optional | {Keys.WORKSPACE_PATH, AGENT_WORK}
     produces = ParsingStage.produces | {
         Keys.INVESTIGATION_TRACE,
         Keys.AGENTIC_PARSING_PERFORMED,
@@ -145,7 +147,8 @@ class AgenticParseTemplate(ParsingStage):
         if not in_workspace:
             return await investigate(context, judge, messages, options, _TURNS)
         async with judge_copy(context) as folder:
-            return await investigate(context, judge, messages, replace(options, workspace=folder), _TURNS)
+            inside = replace(options, workspace=folder, tools=judge_tools(context, folder))
+            return await investigate(context, judge, messages, inside, _TURNS)
 
     @staticmethod
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVarTuple, cast
+from typing import ClassVar, TypeVarTuple, cast
 
 from karenina_agentic.settings import (
     AgenticSettings,
     agentic_traits,
-    is_file_agent,
     needs_workspace,
     uses_agentic_parsing,
+    works_in_folder,
 )
 from karenina_agentic.workspace_copy import (
     WorkspaceError,
@@ -25,12 +25,13 @@ from karenina_agentic.workspace_copy import (
     resolve_root,
     unique_name,
 )
-from karenina_agentic.workspace_removal import CLEANUP_LIST, CreatedFolder, remove_orphans
+from karenina_agentic.workspace_removal import CLEANUP_LIST, remove_orphans
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import SourceFolder
 from karenina_core.stages.stage import ModelNeed
+from karenina_toolkit.files.created_folders import CreatedFolder
 
 Ts = TypeVarTuple("Ts")
 
@@ -55,6 +56,7 @@ class PrepareWorkspace(Stage):
     after = frozenset({Slot.VALIDATE_TEMPLATE})
     before = frozenset({Slot.GENERATE_ANSWER})
     settings = AgenticSettings
+    reads: ClassVar[Mapping[str, object]] = {"sandbox": None}
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage if an agent judges, or if an agent answers a question that has a folder."""
@@ -62,7 +64,7 @@ class PrepareWorkspace(Stage):
             return True
         if question.workspace_path is None:
             return Skip("agentic_parsing is off, and the question has neither agentic traits nor a workspace")
-        if any(is_file_agent(config, model) for model in config.core.answering_models):
+        if any(works_in_folder(config, model) for model in config.core.answering_models):
             return True
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
@@ -103,7 +105,7 @@ class PrepareWorkspace(Stage):
     @staticmethod
     def _is_needed(context: VerificationContext) -> bool:
         config = context.config
-        return _judges_need_workspace(config, context.question) or is_file_agent(config, context.answering_model)
+        return _judges_need_workspace(config, context.question) or works_in_folder(config, context.answering_model)
 
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
         """Create and return the workspace of an answer.

@@ -107,6 +107,22 @@ def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
     return spec.tier is AgentTier.DEEP_AGENT and not spec.recorded
 
 
+def works_in_folder(config: VerificationConfig, model: ModelConfig) -> bool:
+    """Return whether a model answers a question with a folder by working there.
+
+    Agents with their own file tools always do. With a sandbox, so does every model whose adapter has an agent port.
+    """
+    if is_file_agent(config, model):
+        return True
+    if not (config.has("sandbox") and config.setting("sandbox")):
+        return False
+    try:
+        spec = find_adapter(plugins_of(config), model.interface).spec
+    except PluginError:
+        return False  # the run itself reports the unknown interface
+    return spec.agent is not None and not spec.recorded
+
+
 def needs_workspace(config: VerificationConfig, question: Question) -> bool:
     """Return whether a judge inspects the workspaces of the question's answers."""
     settings = config.section(AgenticSettings)

@@ -20,13 +20,13 @@ from karenina_agentic.investigation import (
     InvestigationFailed,
     investigate,
     judge_copy,
+    judge_tools,
     scoring_request,
     trait_request,
 )
 from karenina_agentic.prepare_workspace import make_cleanup
 from karenina_agentic.settings import AgenticSettings, agentic_traits
 from karenina_agentic.workspace_copy import WorkspaceError, make_slug, unique_name
-from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
@@ -35,6 +35,8 @@ from karenina_core.errors import ConfigError, describe_error
 from karenina_core.models.ports import AgentOptions
 from karenina_core.stages.stage import ModelNeed
 from karenina_rubric.score_schema import Json, Score, read_score, score_schema
+from karenina_toolkit.agent_work import AGENT_WORK
+from karenina_toolkit.files.created_folders import CreatedFolder
 from karenina_toolkit.stage_support import JudgeInput, gather_all, make_judge_input
 from karenina_toolkit.structured import ask, object_schema
 
@@ -235,6 +237,7 @@ class AgenticRubricEvaluation(Stage):
             Keys.FINAL_AI_MESSAGE,
             Keys.TRACE_VALIDATION_FAILED,
             Keys.WORKSPACE_PATH,
+            AGENT_WORK,
             Keys.RUBRIC_RESULT,
         }
     )
@@ -354,7 +357,11 @@ class AgenticRubricEvaluation(Stage):
         )
         of_trait = f"of the trait {trait.name!r}"
         options = AgentOptions(
-            trait.max_turns, trait.timeout_seconds, place.folder, timeout_setting=f"timeout_seconds {of_trait}"
+            trait.max_turns,
+            trait.timeout_seconds,
+            place.folder,
+            timeout_setting=f"timeout_seconds {of_trait}",
+            tools=judge_tools(context, place.folder),
         )
         return await investigate(
             context, model, context.prompt(TRAIT, request, model), options, f"max_turns {of_trait}"

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
+from karenina_toolkit.files.created_folders import printable_path
 from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
 
 LONGEST_BASE: Final = 80
@@ -105,11 +106,6 @@ def make_slug(text: str) -> str:
     Long texts are shortened. If nothing remains, the name is `question`.
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
-
-
-def printable_path(place: Path) -> str:
-    """Return a path for use in a message. It is escaped if it contains line breaks or other unprintable characters."""
-    return str(place) if str(place).isprintable() else ascii(str(place))
 
 
 DEEPEST: Final = 100

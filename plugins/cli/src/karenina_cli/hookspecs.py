@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from karenina_core.hooks import hookspec
 from karenina_toolkit.hook_policy import HookPolicy
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     import typer
 
+    from karenina_core.config import VerificationConfig
+    from karenina_core.data.question import Question
+    from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
 
 logger = logging.getLogger("karenina")
@@ -48,6 +51,21 @@ class Demo(Protocol):
         """Return a sentence about how often the judge agreed with people, or an empty string if this is not known."""
 
 
+class Rehearsal(Protocol):
+    """A check of questions that runs what belongs to them, such as their programs, but calls no model."""
+
+    def applies_to(self, question: Question) -> bool:
+        """Return whether the question has anything to run. Must be fast."""
+
+    def unavailable(self, config: VerificationConfig) -> str | None:
+        """Return why nothing can be run with this configuration, with a cure, or None. May raise `ConfigError`."""
+
+    async def run(
+        self, config: VerificationConfig, question: Question, trust: Trust
+    ) -> Sequence[tuple[Literal["error", "warning", "note"], str]]:
+        """Run what belongs to a question, and return messages, each with its level."""
+
+
 @hookspec
 def karenina_commands(app: typer.Typer) -> None:
     """Add commands to `karenina`. Called once, before the arguments are read.
@@ -64,6 +82,16 @@ def karenina_commands(app: typer.Typer) -> None:
 @HookPolicy(stability="provisional")
 def karenina_demos() -> Sequence[Demo]:
     """Return demos for `karenina demo`, which runs the first one.
+
+    This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
+    adapters.
+    """
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_rehearsals() -> Sequence[Rehearsal]:
+    """Return rehearsals for `karenina check --run-checks`.
 
     This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
     adapters.

@@ -25,6 +25,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ModelNeed
+from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.answer_values import ANSWER_VALUES, uncounted_turns
 from karenina_toolkit.answers.few_shot import check_examples
 from karenina_toolkit.answers.model_turn import (
@@ -58,7 +59,7 @@ class Converse(Stage):
 
     name = STAGE
     scope = "answer"
-    optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
+    optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH, AGENT_WORK})
     produces = ANSWER_KEYS | {CONVERSATION}
     offers = MappingProxyType(
         {**ANSWER_VALUES, "conversation.turns": int, "conversation.ended": EndReason, "conversation.reached": bool}

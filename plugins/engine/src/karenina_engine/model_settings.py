@@ -7,9 +7,9 @@ model may declare such a setting:
         default=None, description="The model that plays the user", json_schema_extra={"option": "--user"}
     )
 
-Commands that take models then have the option `--user`. The setting's models are checked, limited, priced and stored
-without secrets like the core's models. They are also restricted in files in the same way, whatever mark the setting
-has.
+Commands that take models then have the option `--user`. A setting of the type `str | None` may declare one, too. The
+setting's models are checked, limited, priced and stored without secrets like the core's models. They are also
+restricted in files in the same way, whatever mark the setting has.
 """
 
 from __future__ import annotations
@@ -63,9 +63,22 @@ def model_settings() -> dict[str, ModelSetting]:
     for name, setting in all_settings().items():
         if holds_models(setting.info.annotation):
             held[name] = _describe(setting)
-        elif declared(setting.info, "option"):
-            _warn_once(f"the setting {name} of {setting.owner} has no option of its own: its type is not a model")
+        elif declared(setting.info, "option") and not _is_text(setting.info.annotation):
+            kind = "its type is neither a model nor `str | None`"
+            _warn_once(f"the setting {name} of {setting.owner} has no option of its own: {kind}")
     return held
+
+
+def text_settings() -> dict[str, ModelSetting]:
+    """Return all settings that declare an option and take a text, by name, in the form of settings with one model.
+
+    Raises `ConfigError` if two settings models own the same name.
+    """
+    return {
+        name: _describe(setting)
+        for name, setting in all_settings().items()
+        if declared(setting.info, "option") and _is_text(setting.info.annotation)
+    }
 
 
 def configured_models(config: VerificationConfig) -> list[tuple[str, ModelConfig]]:
@@ -142,6 +155,11 @@ def _describe(setting: Setting) -> ModelSetting:
 def _warn_once(text: str) -> None:
     """Log a warning, once per process."""
     logger.warning("%s", text)
+
+
+def _is_text(annotation: Any) -> bool:
+    """Return whether a type is `str`, or `str` or None."""
+    return annotation is str or {*get_args(annotation)} == {str, type(None)}
 
 
 def _takes_several(annotation: Any) -> bool:

@@ -9,6 +9,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_generation.settings import GenerationSettings
+from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.answer_values import ANSWER_VALUES
 from karenina_toolkit.answers.few_shot import check_examples
 from karenina_toolkit.answers.model_turn import (
@@ -39,7 +40,7 @@ class GenerateAnswer(Stage):
 
     name = "GenerateAnswer"
     scope = "answer"
-    optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH})
+    optional = frozenset({Keys.ANSWER_CLASS, Keys.WORKSPACE_PATH, AGENT_WORK})
     produces = ANSWER_KEYS
     offers = ANSWER_VALUES
     usage_key = "answer_generation"

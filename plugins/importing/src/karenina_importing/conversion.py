@@ -496,10 +496,13 @@ def _check_json(name: str, value: Any) -> None:
 def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the keys of a question in a YAML benchmark to the values of a `Question`.
 
-    `answer` and `strategy` become the source code in `answer_template`. Raises `DeclarationError` if the declared
-    fields are invalid.
+    `answer` and `strategy` become the source code in `answer_template`. The fields of plugins become `extra`. Raises
+    `DeclarationError` if the declared fields are invalid.
     """
     values = {key: value for key, value in data.items() if key not in ("answer", "strategy")}
+    own = {key: values.pop(key) for key in [*values] if key not in Question.model_fields}
+    if own:
+        values["extra"] = {**values.get("extra", {}), **own}
     if "answer" in data:
         values["answer_template"] = make_template_source(data["answer"], data.get("strategy"))
     return values

@@ -27,6 +27,7 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "pydantic-evals": ("a pydantic-evals dataset or report", "pydantic_evals:PYDANTIC_EVALS"),
     "langsmith": ("LangSmith examples or runs", "langsmith:LANGSMITH"),
     "langfuse": ("Langfuse items or traces", "langfuse:LANGFUSE"),
+    "swe-bench": ("SWE-bench tasks", "swe_bench:SWE_BENCH"),
     "helm": ("a HELM run or HELM instances", "helm:HELM"),
 }
 """The formats by `--from` key, in the order of detection. Each consists of a name, an object and suffixes."""

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 BENCHMARK: Final = "benchmark.yaml"
 CONFIG: Final = "karenina.toml"
 SCHEMA: Final = "benchmark.schema.json"
+TASK: Final = "task"
+"""The kind of `karenina new` that is a benchmark, not a package."""
+_TASK_FILES: Final = (
+    BENCHMARK,
+    "workspace/statistics_tool.py",
+    "tests/hidden/test_median.py",
+    "solution.patch",
+)
 
 
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
@@ -62,7 +70,7 @@ def _offered(kind: PluginKind) -> Collection[object]:
 
 def new(
     ctx: typer.Context,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}, or {TASK}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package, such as word-count.")],
     into: Annotated[
         Path, typer.Option("--into", metavar="DIR", help="The folder in which to create the package folder.")
@@ -70,13 +78,17 @@ def new(
 ) -> None:
     """Write an installable, working package for a plugin of your own, with contract tests.
 
-    Then change its code in src, and the samples in its tests.
+    Then change its code in src, and the samples in its tests. The kind `task` is a benchmark instead: a task for coding
+    agents, with a broken program, hidden tests and a solution.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_core.catalog import install_command
         from karenina_scaffold.rendering import Names, fill, render_package, write_new_folder
 
+        if kind == TASK:
+            _write_task(into / Names.of(name).name, Names.of(name))
+            return
         chosen = find_kind(kind)
         names = Names.of(name)
         names.check_free()
@@ -98,12 +110,26 @@ def new(
         typer.echo(f"{fill(chosen.usage, names.to_dict())}\nThe code is in {folder / 'src' / names.module}.")
 
 
+def _write_task(folder: Path, names: Names) -> None:
+    """Write a benchmark with a task for coding agents, and print what to do with it."""
+    from karenina_scaffold.rendering import fill, read_template, write_new_folder
+
+    files = {path: read_template(TASK, PurePosixPath(path).name) for path in _TASK_FILES}
+    files[BENCHMARK] = fill(files[BENCHMARK], names.to_dict())
+    write_new_folder(folder, {PurePosixPath(path): text for path, text in files.items()})
+    file = shlex.quote(str(folder / BENCHMARK))
+    typer.echo(f"Created {folder}: a broken program in workspace, hidden tests, and a solution. Next:\n")
+    typer.echo(f"    karenina trust {file}")
+    typer.echo(f"    karenina check {file} --run-checks --sandbox bwrap")
+    typer.echo(f"    karenina run {file} -a openai:NAME --sandbox bwrap")
+
+
 def find_kind(name: str) -> PluginKind:
     """Return the plugin kind called `name`. Raises `ConfigError` if there is none."""
     from karenina_core.text import did_you_mean
 
     if name not in KINDS:
-        raise ConfigError([f"unknown plugin kind {name!r}{did_you_mean(name, KINDS)}"])
+        raise ConfigError([f"unknown plugin kind {name!r}{did_you_mean(name, [*KINDS, TASK])}"])
     return KINDS[name]
 
 

@@ -64,9 +64,9 @@ class StagePorts:
         """Return the instructions that plugins add to the prompt for `task`."""
         return prompt_instructions(self.plugins, task, interface)
 
-    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo, seconds: float | None = None) -> str:
         """Return the result of `ask` without recording it. Raises `PortError` if it fails or takes too long."""
-        return await call_service(ask, self.request_timeout)
+        return await call_service(ask, self.request_timeout if seconds is None else seconds)
 
     def enter_workspace(self, workspace: Path) -> None:
         """Do nothing, because no tools are started."""

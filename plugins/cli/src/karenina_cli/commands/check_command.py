@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.text import Text
 
+from karenina_cli.hookspecs import karenina_rehearsals
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import ConfigOptions, benchmark_argument
 from karenina_cli.output.progress_lines import call_every
+from karenina_terminal.command_hook import command_plugins
 from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import ExitCode, Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
@@ -45,6 +48,17 @@ def check(
             "--trust-all", help="Run the benchmark's code during the check. Use this only for your own files."
         ),
     ] = False,
+    run_checks: Annotated[
+        bool,
+        typer.Option(
+            "--run-checks",
+            help="Also run the checks of the questions in a sandbox, on the untouched workspace and with the solution, "
+            "if there is one. They must be trusted.",
+        ),
+    ] = False,
+    sandbox: Annotated[
+        str | None, typer.Option("--sandbox", metavar="TEXT", help="The sandbox for --run-checks, such as bwrap.")
+    ] = None,
     as_json: PrintJSON = False,
 ) -> None:
     """Check a benchmark before the first call, and print all problems in the file with their lines.
@@ -54,8 +68,10 @@ def check(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_benchmark.checking import check_file
+        from karenina_benchmark.checking import Finding, check_file
 
+        if sandbox is not None and not run_checks:
+            raise typer.BadParameter("--sandbox has no effect without --run-checks; add it, or remove --sandbox")
         has_settings = setup.config is not None or bool(setup.settings)
 
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
@@ -75,6 +91,14 @@ def check(
             if content is not None and not report.errors:
                 planned = partial(progress.update, "planned")
                 report = replace(report, findings=(*report.findings, *_try_plans(content, configure, planned)))
+            if content is not None and not report.errors and run_checks:
+                chosen = configure(content)
+                if sandbox is not None:
+                    chosen = chosen.with_values(sandbox=sandbox)
+                rehearsed = asyncio.run(_rehearse(content, chosen, "all" if trust_all else None))
+                notes = [*notes, *(text for level, _, text in rehearsed if level == "note")]
+                found = [Finding(level, None, "", text, "", id) for level, id, text in rehearsed if level != "note"]
+                report = replace(report, findings=(*report.findings, *found))
         if as_json:
             screen.json({**report.to_json(), "notes": notes})
         else:
@@ -83,6 +107,29 @@ def check(
             _print(screen, report)
         if report.errors or (strict and report.warnings):
             raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+async def _rehearse(
+    content: BenchmarkContent, config: VerificationConfig, trust: Literal["all"] | None
+) -> list[tuple[Literal["error", "warning", "note"], str, str]]:
+    """Run the rehearsals of all questions, and return the messages, each with its level and the question's id.
+
+    Raises `RestrictedValues` if the commands are not trusted, and `ConfigError` if nothing can be run.
+    """
+    from karenina_core.errors import ConfigError
+    from karenina_engine.check.restricted_values import require_trust
+
+    resolved, chosen = require_trust(content, config, trust)
+    rehearsals = command_plugins().call(karenina_rehearsals)
+    asked = [(one, question) for question in content for one in rehearsals if one.applies_to(question)]
+    if not asked:
+        raise ConfigError(["--run-checks has nothing to run: no question has checks"])
+    if problem := next((why for one in rehearsals if (why := one.unavailable(chosen)) is not None), None):
+        raise ConfigError([problem])
+    found = []
+    for one, question in asked:
+        found += [(level, question.id, text) for level, text in await one.run(chosen, question, resolved)]
+    return found
 
 
 class _Progress:

@@ -1,4 +1,4 @@
-"""Model options: one option for each setting that holds models and declares an option.
+"""Model options: one option for each setting that declares one, and holds models or a text.
 
 The settings are those of the core and of all plugins that are active when a command reads its arguments or prints its
 help. Commands therefore depend on neither the settings nor the plugins.
@@ -48,7 +48,9 @@ def model_option(name: str, letter: str, help: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The models given on the command line by setting, as one parameter of a command (see `with_option_groups`).
+    """The models and texts given on the command line by setting, as one parameter of a command.
+
+    See `with_option_groups`.
 
     Subclasses skip settings that do not apply to their commands.
     """
@@ -67,7 +69,8 @@ class ModelOptions:
         Option names in `taken` are used by the command's other options. They are skipped with a warning.
         """
         used, form = set(taken), f": {SPEC_HELP}"
-        for name, setting in _settings().items():
+        models = _settings()
+        for name, setting in {**models, **_texts()}.items():
             if name in cls.left_out:
                 continue
             names = [option for option in setting.options if option not in used]
@@ -77,6 +80,12 @@ class ModelOptions:
                 continue
             used.update(names)
             kind: Any = list[str] | None if setting.several else str | None
+            if name not in models:
+                option = typer.Option(*names, metavar="TEXT", help=setting.meaning)
+                yield inspect.Parameter(
+                    _parameter(name), inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
+                )
+                continue
             option = typer.Option(
                 *names,
                 metavar="SPEC",
@@ -91,7 +100,7 @@ class ModelOptions:
     @classmethod
     def from_options(cls, given: Mapping[str, Any]) -> Self:
         """Create an instance from the values of the options. `given` maps parameter names to values."""
-        names = {_parameter(name): name for name in _settings()}
+        names = {_parameter(name): name for name in {**_settings(), **_texts()}}
         return cls(
             {
                 names[parameter]: [value] if isinstance(value, str) else value
@@ -101,21 +110,23 @@ class ModelOptions:
         )
 
     def values(self, recordings: Sequence[Path] = ()) -> dict[str, Any]:
-        """Return the settings with their parsed models. Each file in `recordings` adds a model that replays it.
+        """Return the settings with their texts and parsed models.
 
-        Raises `typer.BadParameter` if a model is invalid.
+        Each file in `recordings` adds a model that replays it. Raises `typer.BadParameter` if a model is invalid.
         """
-        settings, specs = _settings(), dict(self.specs)
+        settings, texts = _settings(), {name: given[0] for name, given in self.specs.items() if name in _texts()}
+        specs = {name: given for name, given in self.specs.items() if name not in texts}
         if recordings:
             specs = {"answering_models": (), **specs}
         parsed = {
             name: parse_models(given, recordings if name == "answering_models" else ()) for name, given in specs.items()
         }
-        return {name: models if settings[name].several else models[0] for name, models in parsed.items()}
+        return texts | {name: models if settings[name].several else models[0] for name, models in parsed.items()}
 
     def origins(self) -> dict[str, str]:
         """Return the name of the option that set each of the given settings."""
-        return {name: setting.options[0] for name, setting in _settings().items() if name in self.specs}
+        settings = {**_settings(), **_texts()}
+        return {name: setting.options[0] for name, setting in settings.items() if name in self.specs}
 
 
 class ModelsWithoutAnswering(ModelOptions):
@@ -142,6 +153,17 @@ def _warn_of_taken(owner: str, name: str, options: str) -> None:
 def _parameter(name: str) -> str:
     """Return a unique parameter name for a setting."""
     return _PREFIX + name.replace(".", "__")
+
+
+def _texts() -> dict[str, ModelSetting]:
+    """Return the settings that take a text and have an option. If they cannot be listed, there are none."""
+    from karenina_core.errors import ConfigError
+    from karenina_engine.model_settings import text_settings
+
+    try:
+        return text_settings()
+    except ConfigError:
+        return {}
 
 
 def _settings() -> dict[str, ModelSetting]:

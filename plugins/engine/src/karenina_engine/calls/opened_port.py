@@ -134,19 +134,32 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     self_contained = options.session is None and (options.workspace is None or not info.shared)
     composite = bool(getattr(opened.port, "guards_calls", False))
     call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
+    in_place = False
 
-    def send() -> Awaitable[AgentReply]:
-        """Run the agent, one turn at a time if the call is composite."""
+    async def send() -> AgentReply:
+        """Run the agent, one turn at a time if the call is composite, and record its work in the workspace.
+
+        The work is part of the reply, so that both are stored in one row of the journal.
+        """
+        nonlocal in_place
         if composite:
-            return _run_turns(opened, request, options, calls, call.notes)
-        return _run_whole(opened, request, options)
+            reply = await _run_turns(opened, request, options, calls, call.notes)
+        else:
+            reply = await _run_whole(opened, request, options)
+        if options.recorder is None or reply.recorded is not None:
+            return reply  # a recording contains the work
+        in_place = True
+        return replace(reply, recorded=await options.recorder.record())
 
     try:
-        return await calls.make(call, send)
+        reply = await calls.make(call, send)
+        if options.recorder is not None and reply.recorded is not None and not in_place:
+            await options.recorder.restore(reply.recorded)
     except PortError as error:
         if error.partial is not None:
             error.partial = _clean_trace(error.partial)
         raise
+    return reply
 
 
 async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:

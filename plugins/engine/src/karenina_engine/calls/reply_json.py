@@ -219,12 +219,18 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
     values = {"trace": [message.to_dict() for message in reply.trace], **_dump_common(reply)}
     if reply.limit_reached:
         values["limit_reached"] = True
+    if reply.recorded is not None:
+        values["recorded"] = dict(reply.recorded)
     return values
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
     trace = tuple(_load_message(message) for message in values["trace"])
-    return AgentReply(trace, limit_reached=bool(values.get("limit_reached", False)), **_load_common(values))
+    recorded = values.get("recorded")
+    if not isinstance(recorded, dict | None):
+        raise TypeError("the recorded work must be an object")
+    limit_reached = bool(values.get("limit_reached", False))
+    return AgentReply(trace, limit_reached=limit_reached, recorded=recorded, **_load_common(values))
 
 
 def _dump_turn(reply: Turn) -> dict[str, Any]:

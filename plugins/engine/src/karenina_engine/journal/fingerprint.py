@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -18,7 +19,8 @@ from karenina_core.text import compose
 from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_engine.model_settings import map_models, model_settings
-from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below
+from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below, read_bytes
+from karenina_toolkit.files.safe_paths import stays_below
 from karenina_toolkit.files.source_digest import digest_folders, source_folders
 from karenina_toolkit.plugin_lookup import find_adapter
 
@@ -48,10 +50,15 @@ _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 _RUBRICS: Final = ("rubric", "dynamic_rubric")
 _MATCHED: Final = ("id", "question")
 """Fields whose text is normalized to NFC before it is compared."""
+_PATCH_FILE: Final = b'"patch_file"'
+_PATCH_FILES: Final = re.compile(rb'"patch_file"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recordings, or None if it has none or they are unreadable."""
+    """Return a digest of a model's recordings, or None if it has none or they are unreadable.
+
+    It covers the files that recordings name as `patch_file`.
+    """
     recorded = model.manual_traces
     if recorded is None:
         return None
@@ -59,8 +66,14 @@ def digest_recordings(model: ModelConfig) -> str | None:
         return digest_json(recorded).hex()
     try:
         with open_only_below(model.files_within), open_file(recorded, any_size=True) as file:
-            return hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest()
-    except (OSError, FileError):
+            digest = hashlib.file_digest(cast("BufferedReader", file), "sha256")
+            file.seek(0)
+            names = [name for line in file if _PATCH_FILE in line for name in _PATCH_FILES.findall(line)]
+            for name in map(json.loads, dict.fromkeys(names)):
+                if stays_below(recorded.parent, name):
+                    digest.update(read_bytes(recorded.parent / name))
+            return digest.hexdigest()
+    except (OSError, FileError, ValueError):
         return None
 
 

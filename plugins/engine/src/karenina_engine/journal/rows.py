@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 from karenina_core.data.sections import KeptFile
 from karenina_core.errors import KareninaError
 from karenina_core.models.attachments import Attachment
-from karenina_core.models.ports import CallNotes
+from karenina_core.models.ports import AgentReply, CallNotes
 from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, is_reusable, load_error, load_reply
 from karenina_engine.cost.ledger import COUNTED, LedgerLine, SpendCounts
@@ -116,7 +116,9 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     info, model = call.info, call.endpoint.model
     if reply is not None:
         usage, text, finish = reply.usage, dump_reply(reply), reply.finish_reason
-        reusable = call.self_contained and (not call.is_model_call or is_reusable(reply))
+        # Without the work that an agent left in its workspace, its reply is worth nothing to the stages that read it.
+        complete = call.self_contained or (isinstance(reply, AgentReply) and reply.recorded is not None)
+        reusable = complete and (not call.is_model_call or is_reusable(reply))
         spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
         if not all(type(count) is int for count in spent):
             raise TypeError(f"the token usage of the reply must consist of integers, not {spent}")

@@ -468,7 +468,7 @@ class _PreviewPorts:
         self.records.latest = task
         return self.factory.instructions(task, interface)
 
-    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo, seconds: float | None = None) -> str:
         """Return a placeholder without calling the service."""
         return f"[placeholder: what {service} finds]"
 

@@ -182,17 +182,21 @@ class PortFactory:
             self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)
         return self._instructions[key]
 
-    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
+    async def consult(self, service: str, query: str, ask: Ask, info: CallInfo, seconds: float | None = None) -> str:
         """Return a service's reply to `query`, either from the store or from `ask`.
 
-        Raises `PortError` if every attempt fails.
+        With `seconds`, there is only one attempt, which may take that long. Raises `PortError` if every attempt fails.
         """
 
         async def request() -> LLMReply:
-            """Query the service once, within `request_timeout`. Lone surrogates in its reply are replaced."""
-            return LLMReply(
-                replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
-            )
+            """Query the service once, within its time limit. Lone surrogates in its reply are replaced."""
+            try:
+                limit = self.parts.config.core.request_timeout if seconds is None else seconds
+                return LLMReply(replace_surrogates(await call_service(ask, limit)), NO_USAGE)
+            except PortError as error:
+                if seconds is None:
+                    raise
+                raise PortError(str(error), category=ErrorCategory.PERMANENT) from error
 
         if service not in self._services:
             model = ModelConfig(id=service, interface="service", model_name=service)

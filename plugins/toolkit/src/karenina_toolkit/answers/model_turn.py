@@ -24,6 +24,7 @@ from karenina_core.models.ports import (
 )
 from karenina_core.models.prompts import PromptTask
 from karenina_toolkit import traces
+from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.answer_values import offer_answer_values
 from karenina_toolkit.answers.few_shot import examples_for, few_shot_settings, to_turns
 from karenina_toolkit.structured.reply_checks import ends_empty
@@ -104,15 +105,18 @@ async def take_turn(
 ) -> ModelTurn:
     """Send `messages` to the model under test, and return its turn.
 
-    Models with MCP servers, agents and recorded conversations use the agent port. With `strip_reasoning`, reasoning at
-    the start of an answer is separated from it. `session` identifies the tools that the turns of a conversation share.
+    Models with MCP servers or a workspace, agents and recorded conversations use the agent port. With
+    `strip_reasoning`, reasoning at the start of an answer is separated from it. `session` identifies the tools that the
+    turns of a conversation share.
 
     If the call fails or the answer is empty, the turn has an `error`, along with the model's messages before it. An
     empty answer is not an error if the provider stopped it. It is not an error either if the agent has a workspace,
     which may contain the answer, or MCP servers, because slot 4 checks the trace.
     """
     model = context.answering_model
-    if not context.answers_through_agent():
+    work = context.find_artifact(AGENT_WORK)
+    works = work is not None and work.by_model
+    if not works and not context.answers_through_agent():
         try:
             return _plain_turn(context, await context.llm(model).invoke(messages))
         except PortError as error:
@@ -124,6 +128,8 @@ async def take_turn(
         folder,
         timeout_setting=f"agent_timeout of the model {model.id!r}",
         session=session if folder is None else None,
+        tools=work.tools(folder) if works and work is not None and folder is not None else (),
+        recorder=work if works or context.answer_is_recorded() else None,
     )
     try:
         reply = await context.agent(model).run(messages, options)

@@ -1,0 +1,1 @@
+"""Finding what changed in a workspace, and making the same changes again."""

@@ -1,0 +1,263 @@
+"""Reading and writing trees of files that programs left, which may be hostile.
+
+Everything is opened relative to its folder and never through a link. Devices, sockets and FIFOs are never opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from karenina_toolkit.files.created_folders import empty_folder
+from karenina_toolkit.files.safe_paths import FILE, FOLDER
+
+DEEPEST: Final = 100
+"""The maximum depth of nested folders. What is deeper is not part of a patch."""
+PERMISSIONS: Final = 0o777
+"""The part of a mode that patches keep: no set-user-ID, set-group-ID or sticky bit."""
+OPAQUE: Final = "user.overlay.opaque"
+"""The attribute of a folder in an upper layer that hides the contents of the folder below."""
+_CHUNK: Final = 2**20
+
+Kind = Literal["file", "link", "directory", "deleted", "special"]
+
+
+def kind_of(status: os.stat_result) -> Kind:
+    """Return the kind of an entry. A whiteout of an overlay is `deleted`."""
+    mode = status.st_mode
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    if stat.S_ISLNK(mode):
+        return "link"
+    return "deleted" if stat.S_ISCHR(mode) and status.st_rdev == 0 else "special"
+
+
+def is_opaque(folder: int) -> bool:
+    """Return whether an open folder of an upper layer hides the contents of the folder below."""
+    try:
+        return os.getxattr(folder, OPAQUE) == b"y"
+    except OSError:
+        return False
+
+
+@contextmanager
+def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) -> Iterator[int]:
+    """Open a file or folder, even if its owner may not read it, and yield its descriptor.
+
+    A folder can also be written to, if its owner may not. The mode is restored at the end. Raises `OSError`.
+    """
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    needed = stat.S_IRWXU if stat.S_ISDIR(status.st_mode) else stat.S_IRUSR
+    locked = status.st_mode & needed != needed and hasattr(os, "O_PATH") and os.geteuid() == status.st_uid != 0
+    with ExitStack() as stack:
+        if locked:
+            entry = os.open(name, flags & ~os.O_NONBLOCK | os.O_PATH, dir_fd=folder)
+            stack.callback(os.close, entry)
+            place = Path(f"/proc/self/fd/{entry}")  # fchmod refuses such a descriptor
+            place.chmod(stat.S_IMODE(status.st_mode) | needed)
+            stack.callback(place.chmod, stat.S_IMODE(status.st_mode))
+        descriptor = os.open(name, flags, dir_fd=folder)
+        stack.callback(os.close, descriptor)
+        yield descriptor
+
+
+@contextmanager
+def opened_file(name: str, folder: int) -> Iterator[int]:
+    """Open a regular file for reading. Raises `OSError`, also if it is something else."""
+    with opened(name, FILE, folder=folder) as descriptor:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "the path is not a regular file")
+        yield descriptor
+
+
+def read_below(layers: Sequence[Path], path: str, limit: int) -> bytes | None:
+    """Return the first `limit` bytes of the regular file at `path`, or None if there is none.
+
+    `layers` are one folder, or the upper and the lower folder of an overlay. No part of the path may be a link.
+    """
+    parts = path.removeprefix("./").split("/")
+    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
+        return None
+    with suppress(OSError), ExitStack() as stack:
+        here = [stack.enter_context(opened(layer)) for layer in layers]
+        for number, part in enumerate(parts, start=1):
+            below: list[int] = []
+            for folder in here:
+                try:
+                    kind = kind_of(os.stat(part, dir_fd=folder, follow_symlinks=False))
+                except FileNotFoundError:
+                    continue
+                if kind == "file" and number == len(parts) and not below:
+                    file = stack.enter_context(opened_file(part, folder))
+                    with open(file, "rb", closefd=False) as reader:
+                        return reader.read(limit)
+                if kind != "directory":
+                    break
+                below.append(stack.enter_context(opened(part, folder=folder)))
+                if is_opaque(below[-1]):
+                    break
+            here = below
+    return None
+
+
+@dataclass(slots=True)
+class TreeWriter:
+    """A folder whose entries are replaced, whatever is in their place. Nothing is written through a link.
+
+    With `lower`, `root` is the upper layer of an overlay on `lower`. New entries belong to `owner`, unless it is None.
+    Modes of folders are set when the writer is closed, because they may forbid what is still to be written.
+    """
+
+    root: Path
+    lower: Path | None = None
+    owner: int | None = None
+    _modes: dict[str, int] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for path, mode in sorted(self._modes.items(), reverse=True):
+            with suppress(OSError), self._parent(path) as (folder, name), opened(name, folder=folder) as descriptor:
+                os.fchmod(descriptor, mode)
+        self._modes.clear()
+
+    def remove(self, path: str) -> None:
+        """Remove what is at `path`, if anything."""
+        with self._parent(path) as (folder, name):
+            _remove(name, folder)
+
+    def directory(self, path: str, mode: int | None = None) -> None:
+        """Create a folder, or change the mode of the one that is at `path`."""
+        with self._parent(path) as (folder, name):
+            self._make_folder(path, name, folder)
+            if mode is not None:
+                self._modes[path] = mode & PERMISSIONS
+
+    def link(self, path: str, target: bytes) -> None:
+        """Create a link."""
+        with self._parent(path) as (folder, name):
+            _remove(name, folder)
+            os.symlink(target, os.fsencode(name), dir_fd=folder)
+            self._own(name, folder)
+
+    def file(self, path: str, content: bytes | int, mode: int, times: tuple[int, int] | None = None) -> None:
+        """Create a file with bytes, or with those of an open file."""
+        with self._parent(path) as (folder, name):
+            _remove(name, folder)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+                if isinstance(content, bytes):
+                    file.write(content)
+                else:
+                    with open(content, "rb", closefd=False) as source:
+                        shutil.copyfileobj(source, file, _CHUNK)
+                file.flush()
+                if self.owner is not None:
+                    os.fchown(file.fileno(), self.owner, self.owner)
+                os.fchmod(file.fileno(), mode & PERMISSIONS)
+                if times is not None:
+                    os.utime(file.fileno(), ns=times)
+
+    @contextmanager
+    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
+        """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the name.
+
+        Raises `ValueError` if the path leads out of the folder.
+        """
+        parts = path.split("/")
+        if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
+            raise ValueError(f"the path {path!r} is outside the folder, or is nested too deeply")
+        with ExitStack() as stack:
+            here = stack.enter_context(opened(self.root))
+            for number, part in enumerate(parts[:-1], start=1):
+                self._make_folder("/".join(parts[:number]), part, here)
+                here = stack.enter_context(opened(part, folder=here))
+            yield here, parts[-1]
+
+    def _make_folder(self, path: str, name: str, folder: int) -> None:
+        """Ensure that there is a folder `name` in an open folder."""
+        try:
+            kind = kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
+        except FileNotFoundError:
+            kind = None
+        if kind == "directory":
+            return
+        if kind is not None:
+            _remove(name, folder)
+        mode, hides = 0o755, self.lower is not None
+        if self.lower is not None and kind is None:
+            mode, hides = self._below(path, mode)
+        os.mkdir(name, 0o700, dir_fd=folder)
+        self._own(name, folder)
+        with opened(name, folder=folder) as created:
+            os.fchmod(created, mode)
+            if hides:
+                os.setxattr(created, OPAQUE, b"y")
+
+    def _below(self, path: str, usual: int) -> tuple[int, bool]:
+        """Return the mode of a new folder in the upper layer, and whether it hides what is below."""
+        assert self.lower is not None
+        with suppress(OSError), ExitStack() as stack:
+            here = stack.enter_context(opened(self.lower))
+            for part in path.split("/"):
+                here = stack.enter_context(opened(part, folder=here))
+            return stat.S_IMODE(os.fstat(here).st_mode), False
+        return usual, True
+
+    def _own(self, name: str, folder: int) -> None:
+        if self.owner is not None:
+            os.chown(name, self.owner, self.owner, dir_fd=folder, follow_symlinks=False)
+
+
+def copy_over(source: Path, writer: TreeWriter) -> list[str]:
+    """Copy the files, folders and links in `source` to the folder of `writer`.
+
+    Links are copied as links. Returns what was not copied, with the reason. Raises `OSError`.
+    """
+    skipped: list[str] = []
+    with opened(source) as folder:
+        _copy_folder(folder, "", writer, skipped)
+    return skipped
+
+
+def _copy_folder(source: int, prefix: str, writer: TreeWriter, skipped: list[str]) -> None:
+    with os.scandir(source) as entries:
+        for entry in entries:
+            path = prefix + entry.name
+            status = entry.stat(follow_symlinks=False)
+            kind = kind_of(status)
+            if path.count("/") + 1 >= DEEPEST:
+                skipped.append(f"{path}: is nested in more than {DEEPEST} folders")
+            elif kind == "directory":
+                writer.directory(path, status.st_mode)
+                with opened(entry.name, folder=source) as below:
+                    _copy_folder(below, f"{path}/", writer, skipped)
+            elif kind == "link":
+                writer.link(path, os.readlink(os.fsencode(entry.name), dir_fd=source))
+            elif kind == "file":
+                with opened_file(entry.name, source) as file:
+                    writer.file(path, file, status.st_mode, (status.st_atime_ns, status.st_mtime_ns))
+            else:
+                skipped.append(f"{path}: is neither a file, a folder nor a link")
+
+
+def _remove(name: str, folder: int) -> None:
+    """Remove what is at `name` in an open folder, if anything."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except (IsADirectoryError, PermissionError):
+        with opened(name, folder=folder) as below:
+            empty_folder(below)
+        os.rmdir(name, dir_fd=folder)

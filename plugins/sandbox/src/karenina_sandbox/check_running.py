@@ -1,0 +1,167 @@
+"""Running a check, and what its command did."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_sandbox.fields import REPORT, Check
+from karenina_sandbox.junit import MOST_READ, BadReport, TestReport, read_junit
+from karenina_sandbox.patch import Patch
+from karenina_sandbox.sandbox import CannotStart, Policy, Sandbox, SandboxError
+
+if TYPE_CHECKING:
+    from karenina_sandbox.limiter import CommandLimiter
+    from karenina_sandbox.sandbox import SandboxProvider, Stop
+    from karenina_sandbox.task_files import TaskFiles
+
+UNCHANGED: Final = Patch()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What the command of a check did.
+
+    `exit` is None if a limit ended it (`stopped_by`), or if it could not be started (`cannot_start` states why).
+    `output` and `error_output` are None if they are too long. `report` contains the tests, or the reason why there is
+    no report. It is None if the check has none.
+    """
+
+    exit: int | None = None
+    output: str | None = ""
+    error_output: str | None = ""
+    seconds: float = 0.0
+    stopped_by: Stop | None = None
+    cannot_start: str | None = None
+    report: TestReport | str | None = None
+
+    def to_json(self) -> str:
+        """Return the result as JSON."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        if isinstance(self.report, TestReport):
+            values["report"] = asdict(self.report)
+        return json.dumps(values, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> CheckResult:
+        """Return the result that `to_json` wrote. Raises `ValueError`, `TypeError` or `KeyError` for any other text."""
+        values: dict[str, Any] = json.loads(text)
+        if isinstance(values["report"], Mapping):
+            values["report"] = TestReport(**values["report"])
+        return cls(**values)
+
+    @property
+    def tests(self) -> TestReport | None:
+        """The tests in the report, if there is one."""
+        return self.report if isinstance(self.report, TestReport) else None
+
+    def how_it_ended(self) -> str:
+        """Describe how the command ended, for the reason why there is no value."""
+        if self.cannot_start is not None:
+            return f"the command could not be started: {self.cannot_start}"
+        if self.stopped_by is not None:
+            limit = f"after {self.seconds:.3g} s" if self.stopped_by == "time" else f"at the limit of {self.stopped_by}"
+            return f"stopped {limit}"
+        return f"ended with {self.exit}"
+
+    def last_words(self) -> str:
+        """Return the last lines of the error output, or else of the output, for the end of a message."""
+        lines = [line for text in (self.error_output, self.output) if text for line in [text.strip()[-300:]] if line]
+        return f"; its last output was: {lines[0]}" if lines else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRunner:
+    """Runs the checks of one question in a sandbox.
+
+    `additions` contains what the checks add, by path.
+    """
+
+    files: TaskFiles
+    provider: SandboxProvider
+    policy: Policy
+    limiter: CommandLimiter
+    source: str
+    additions: dict[str, tuple[str, Patch]] = field(default_factory=dict)
+
+    async def load(self, check: Check) -> None:
+        """Read what a check adds. Raises `WorkspaceError` or `DiffError` if it cannot be used."""
+        if check.add is not None and check.add not in self.additions:
+            self.additions[check.add] = (self.files.digest(check.add), await self.files.additions(check.add))
+
+    def key(self, check: Check, patch: Patch, repeat: int = 0) -> str:
+        """Return everything that determines the result of a check, as JSON."""
+        policy = self._policy(check)
+        return json.dumps(
+            {
+                "source": self.source,
+                "patch": patch.digest,
+                "run": check.run,
+                "report": check.report,
+                "add": self.additions[check.add][0] if check.add is not None else None,
+                "restore": check.restore,
+                "timeout": check.timeout,
+                "limits": asdict(policy.limits),
+                "mounts": [str(path) for path in policy.mounts],
+                "python": str(policy.python),
+                "sandbox": self.provider.identity(policy),
+                "repeat": repeat,
+            },
+            sort_keys=True,
+        )
+
+    async def run(self, check: Check, patch: Patch) -> CheckResult:
+        """Run a check on the source with a patch. A command that runs out of time is repeated once alone.
+
+        Raises `SandboxError` if the sandbox fails, and `WorkspaceError` if the folder cannot be made.
+        """
+        added = self.additions[check.add][1] if check.add is not None else UNCHANGED
+        async with self.files.check_folder(patch, check.restore, added) as folder:
+            result = await self._run(check, folder, alone=False)
+            return await self._run(check, folder, alone=True) if result.stopped_by == "time" else result
+
+    def _policy(self, check: Check) -> Policy:
+        limits = replace(self.policy.limits, seconds=check.timeout)
+        return replace(self.policy, limits=limits)
+
+    async def _run(self, check: Check, folder: Path, *, alone: bool) -> CheckResult:
+        # The name is random: an agent cannot put a report in its place that its tests do not overwrite.
+        report = f".karenina-report-{secrets.token_hex(8)}.xml"
+        command = [word.replace(REPORT, report) for word in check.run]
+        async with self.limiter.slot(alone=alone), self.provider.open(folder, self._policy(check)) as sandbox:
+            try:
+                result = await sandbox.run(command, seconds=check.timeout)
+            except CannotStart as error:
+                return CheckResult(cannot_start=str(error))
+            content = await self._read(sandbox, report) if check.report is not None else None
+        return CheckResult(
+            result.exit,
+            _text(result.output, result.output_cut),
+            _text(result.error_output, result.error_cut),
+            round(result.seconds, 3),
+            result.stopped_by,
+            report=content,
+        )
+
+    @staticmethod
+    async def _read(sandbox: Sandbox, report: str) -> TestReport | str:
+        """Return the tests in a report, or the reason why there is none."""
+        try:
+            content = await sandbox.read(report, MOST_READ)
+        except SandboxError as error:
+            return str(error)
+        if content is None:
+            return "without a report"
+        try:
+            return read_junit(content)
+        except BadReport as error:
+            return str(error)
+
+
+def _text(content: bytes, cut: bool) -> str | None:
+    """Return an output as text, or None if it was cut."""
+    return None if cut else content.decode("utf-8", "replace")

@@ -1,0 +1,100 @@
+"""The fields that checks add to questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
+
+REPORT: Final = "{report}"
+"""What stands for the path of the report in a command."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def _inside(path: str) -> str:
+    """Return a relative path. Raises `ValueError` if it leads out of its folder."""
+    if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        raise ValueError(f"write a path relative to the workspace, without '..', not {path!r}")
+    return path
+
+
+Inside = Annotated[str, AfterValidator(_inside)]
+
+
+def is_diff(text: str) -> bool:
+    """Return whether a value is a patch itself rather than the path of one."""
+    return "\n" in text
+
+
+InsideOrDiff = Annotated[str, AfterValidator(lambda value: value if is_diff(value) else _inside(value))]
+
+
+class Check(StrictSettings):
+    """A command that runs on what an agent left in its workspace."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
+
+    run: tuple[str, ...] = Field(
+        min_length=1,
+        description="The command, as a list of words. No shell reads it. {report} stands for the path of the report.",
+    )
+    report: Literal["junit"] | None = Field(
+        default=None, description="The format of the report that the command writes, for lists of tests."
+    )
+    add: InsideOrDiff | None = Field(
+        default=None,
+        description="A folder or patch below the workspace root, or the text of a patch, that is laid over a copy of "
+        "the workspace for this check only, such as hidden tests.",
+    )
+    restore: tuple[Inside, ...] = Field(
+        default=(), description="Files and folders of the workspace that are taken from the source, not from the agent."
+    )
+    passing_before: tuple[str, ...] = Field(
+        default=(),
+        description="Tests that pass in the unchanged workspace. If one does not, the environment is broken, and no "
+        "answer is judged.",
+    )
+    timeout: float = Field(default=600.0, gt=0, description="Time limit in seconds.")
+    flaky: bool = Field(default=False, description="Run the check twice. What differs between both runs is undecided.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Return the check. Raises `ValueError` if its report is not written, or its tests not reported."""
+        if any("\0" in word for word in self.run) or not self.run[0]:
+            raise ValueError("`run` has an empty command or a null character")
+        if (self.report is None) is any(REPORT in word for word in self.run):
+            raise ValueError(
+                'a check with `report: junit` has {report} in its command, such as "--junitxml={report}", and no other'
+            )
+        if self.passing_before and self.report is None:
+            raise ValueError("`passing_before` names tests, so the check needs `report: junit`")
+        return self
+
+
+def _check_names(checks: Mapping[str, Check]) -> Mapping[str, Check]:
+    """Return the checks. Raises `ValueError` if a name cannot be part of a known value's name."""
+    if bad := next((name for name in checks if not _NAME.fullmatch(name)), None):
+        raise ValueError(f"the name {bad!r} of a check must consist of letters, digits, - and _, without a space")
+    return checks
+
+
+class CheckFields(BaseModel):
+    """Fields of questions with checks."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
+    model_config = ConfigDict(frozen=True)
+
+    checks: Annotated[dict[str, Check], AfterValidator(_check_names)] = Field(
+        default={}, description="Commands that run on what an agent left in its workspace, by name."
+    )
+    solution: InsideOrDiff | None = Field(
+        default=None,
+        description="A patch below the workspace root, or its text, that solves the task, for `karenina check "
+        "--run-checks`.",
+        json_schema_extra={"allowed_in_files": "any"},
+    )

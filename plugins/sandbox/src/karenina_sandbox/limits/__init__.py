@@ -1,0 +1,1 @@
+"""Limits on all processes of a command together."""

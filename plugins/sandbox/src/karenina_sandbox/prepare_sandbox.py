@@ -1,0 +1,160 @@
+"""The stages that give an agent its sandbox, and record what it left in its workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from karenina_agentic.settings import works_in_folder
+from karenina_agentic.workspace_copy import MOST_BYTES, WorkspaceError
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_core.stages.stage import ServiceNeed
+from karenina_sandbox.limiter import command_limiter
+from karenina_sandbox.patch import Patch
+from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
+from karenina_sandbox.task_files import TaskFiles, is_restored
+from karenina_sandbox.unified_diff import DiffError
+from karenina_sandbox.work import COMMAND_SECONDS, RunCommand, WorkspaceWork
+from karenina_toolkit.agent_work import AGENT_WORK
+from karenina_toolkit.kept_files import keep_file
+from karenina_toolkit.plugin_lookup import plugins_of
+
+if TYPE_CHECKING:
+    from karenina_core.data.trust import Trust
+
+WORKSPACE_PATCH: ArtifactKey[Patch | None] = ArtifactKey("workspace_patch", Patch)
+"""What the model under test changed in its workspace. None if a recorded patch does not fit the folder."""
+
+MOST_LISTED: Final = 1_000
+"""The maximum number of changed files that a result lists."""
+
+MOST_SHOWN: Final = 100_000
+"""The maximum number of characters of a patch in a result. A longer one is also kept as a file."""
+
+OF_WORKSPACES: Final[Mapping[str, object]] = {
+    "workspace_root": None,
+    "workspace_copy": True,
+    "workspace_max_bytes": MOST_BYTES,
+}
+
+
+class PrepareSandbox(Stage):
+    """Gives agents the tool `run_command`, and a recorder of the answer's work. It runs after `PrepareWorkspace`."""
+
+    name = "PrepareSandbox"
+    scope = "answer"
+    optional = frozenset({Keys.WORKSPACE_PATH})
+    produces = frozenset({AGENT_WORK})
+    after = frozenset({Slot.VALIDATE_TEMPLATE})
+    before = frozenset({Slot.GENERATE_ANSWER})
+    settings = SandboxSettings
+    reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage for questions with a folder."""
+        return question.workspace_path is not None or Skip("the question has no workspace_path")
+
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ServiceNeed]:
+        """Return the sandbox as missing if one is chosen, but cannot be used."""
+        if not questions or config.section(SandboxSettings).sandbox is None:
+            return ()
+        problem = sandbox_problem(config, plugins_of(config))
+        return () if problem is None else (ServiceNeed(problem),)
+
+    def execute(self, context: VerificationContext) -> None:
+        """Set AGENT_WORK. It is None if there is no workspace, and the answer is not a recording."""
+        workspace = context.find_artifact(Keys.WORKSPACE_PATH)
+        if workspace is None and not context.answer_is_recorded():
+            context.set_artifact(AGENT_WORK, None)
+            return
+        settings = cast("SandboxSettings", context.settings)
+        run_command = None
+        if settings.sandbox is not None:
+            policy = make_policy(settings, seconds=COMMAND_SECONDS)
+            provider = find_provider(context.plugins, settings.sandbox)
+            run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
+        try:
+            files = TaskFiles.find(context.config, context.question)
+        except WorkspaceError as error:
+            context.mark_error(str(error))
+            return
+        works = workspace is not None and works_in_folder(context.config, context.answering_model)
+        context.set_artifact(AGENT_WORK, WorkspaceWork(files, workspace, run_command, by_model=works))
+
+
+class CaptureWorkspace(Stage):
+    """Records what the model under test changed in its workspace, as a patch against the question's folder.
+
+    The patch is part of the stored reply, so it is always that of the answer that is judged. The result field
+    `workspace` of the extensions contains the patch as text, and describes the changes.
+    """
+
+    name = "CaptureWorkspace"
+    scope = "answer"
+    requires = frozenset({AGENT_WORK, Keys.RAW_LLM_RESPONSE})
+    produces = frozenset({WORKSPACE_PATCH})
+    after = frozenset({Slot.GENERATE_ANSWER})
+    before = frozenset({Slot.PARSE_TEMPLATE})
+    settings = SandboxSettings
+    reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage for questions with a folder."""
+        return question.workspace_path is not None or Skip("the question has no workspace_path")
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Set WORKSPACE_PATCH, and describe it in the result."""
+        work = context.get_artifact(AGENT_WORK)
+        if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):
+            context.set_artifact(WORKSPACE_PATCH, Patch())
+            return
+        patch, problem = work.patch, None
+        if work.diff is not None:
+            try:
+                files = TaskFiles.find(context.config, context.question)
+                patch = await files.read_diff(work.diff)
+            except DiffError as error:
+                problem = str(error)
+            except WorkspaceError as error:
+                context.mark_error(str(error))
+                return
+        context.set_artifact(WORKSPACE_PATCH, patch)
+        keep = cast("SandboxSettings", context.settings).workspace_keep
+        if keep == "none" or (patch is None and problem is None):
+            return
+        context.set_result_field("workspace", await context.in_thread(_describe, patch, problem, keep == "all"))
+
+
+def _describe(patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
+    """Store the patch, and each changed file `with_files`, with the result, and return a description of the changes."""
+    if patch is None:
+        return {"problem": problem}
+    text = patch.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if len(text) > MOST_SHOWN:
+        keep_file("workspace.patch", text.encode(), media_type="text/x-diff")
+    changes = []
+    for one in patch.entries:
+        change: dict[str, Any] = {"path": printable_name(one.path), "kind": one.kind}
+        if one.kind == "file":
+            change |= {"size": one.size, "sha256": one.sha256}
+            if with_files and one.content is not None:
+                keep_file(one.path, one.content)
+        if is_restored(one.path, ()):
+            change["restored"] = True
+        changes.append(change)
+    return {
+        "patch": text[:MOST_SHOWN],
+        "changes": changes[:MOST_LISTED],
+        "changed": len(changes),
+        "left_out": list(patch.left_out),
+    }
+
+
+def printable_name(path: str) -> str:
+    """Return a path for a result: escaped if it contains characters that cannot be printed."""
+    return path if path.isprintable() else ascii(path)

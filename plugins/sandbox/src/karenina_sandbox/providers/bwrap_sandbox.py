@@ -1,0 +1,334 @@
+"""A workspace in which bubblewrap runs commands, one after another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import resource
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from karenina_sandbox.capture.folders import compare_folders, compare_layers
+from karenina_sandbox.capture.trees import TreeWriter, copy_over, read_below
+from karenina_sandbox.limits.cgroups import Cgroup, Cgroups
+from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_files, measure_memory
+from karenina_sandbox.patch import Patch
+from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
+from karenina_sandbox.providers.processes import FirstProcess, open_reader, read_bounded, write_all
+from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, Stop
+
+_PAUSE: Final = 0.1
+"""The number of seconds between two looks at what a command uses."""
+_OPENING_SECONDS: Final = 60.0
+"""The number of seconds within which bubblewrap must have created the namespaces."""
+_LEAST_FREE: Final = 512 * 1024**2
+"""The number of free bytes on the disk below which commands are ended, whoever filled it."""
+_NPROC_PER_NAMESPACE: Final = (5, 14)
+"""The Linux version since which the processes of a user are counted for each user namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The folders behind a workspace.
+
+    Only `source`: it is changed in place. With `upper`: a copy of the source in it is changed. With `work`, too, which
+    the kernel uses: `upper` contains what differs from the source, as an overlay. `owner` owns the files of a copy.
+    """
+
+    source: Path
+    upper: Path | None = None
+    work: Path | None = None
+    owner: int | None = None
+
+    @property
+    def changed(self) -> Path:
+        """The folder in which commands change files."""
+        return self.source if self.upper is None else self.upper
+
+    @property
+    def visible(self) -> tuple[Path, ...]:
+        """The folders whose files commands see, the most recent first."""
+        return (self.changed,) if self.work is None else (self.changed, self.source)
+
+    def arguments(self) -> list[str]:
+        """Return bubblewrap's arguments for the workspace."""
+        if self.work is None:
+            return ["--bind", str(self.changed), INSIDE]
+        return ["--overlay-src", str(self.source), "--overlay", str(self.changed), str(self.work), INSIDE]
+
+    def writer(self) -> TreeWriter:
+        """Return a writer for files of the workspace."""
+        return TreeWriter(self.changed, None if self.work is None else self.source, self.owner)
+
+    def patch(self) -> Patch:
+        """Return what has changed against the source."""
+        if self.upper is None:
+            return Patch()
+        return (
+            compare_folders(self.source, self.upper) if self.work is None else compare_layers(self.source, self.upper)
+        )
+
+
+@dataclass(slots=True)
+class BwrapSandbox:
+    """A workspace in which commands run isolated. `prefix` is a command before each command."""
+
+    program: str
+    arguments: Sequence[str]
+    prefix: Sequence[str]
+    policy: Policy
+    layers: Layers
+    cgroups: Cgroups | None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _size: int | None = None
+
+    async def run(
+        self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
+    ) -> CommandResult:
+        """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
+        most = self.policy.limits.seconds
+        async with self._lock:
+            if self._size is None:
+                self._size = 0 if self.layers.work is not None else await self._measure(float("inf"))
+            result = await _Command(self, cwd, stdin, most if seconds is None else min(seconds, most)).run(argv)
+            if result.exit == 127 and self.prefix and b"setpriv: failed to execute" in result.error_output:
+                # The program may have written this itself.
+                look = ("sh", "-c", 'command -v -- "$0"', command_of(argv, self.policy)[0])
+                if (await _Command(self, cwd, b"", 60).run(look)).exit != 0:
+                    raise CannotStart(explain_missing(argv[0], "it is not in the sandbox"))
+            return result
+
+    async def overlay(self, folder: Path) -> None:
+        """Copy the files in `folder` over the workspace."""
+        async with self._lock:
+            try:
+                skipped = await asyncio.to_thread(self._copy_over, folder)
+            except (OSError, ValueError) as error:
+                raise SandboxError(f"{folder} cannot be laid over the workspace: {error}") from error
+        if skipped:
+            raise SandboxError(f"{folder} cannot be laid over the workspace: {'; '.join(skipped)}")
+
+    async def read(self, path: str, limit: int) -> bytes | None:
+        """Return the content of a file of the workspace. Links are not followed."""
+        content = await asyncio.to_thread(read_below, self.layers.visible, path, limit + 1)
+        if content is not None and len(content) > limit:
+            raise SandboxError(f"the file {path!r} is larger than {limit} bytes")
+        return content
+
+    async def patch(self) -> Patch:
+        """Return what has changed in the workspace."""
+        async with self._lock:
+            try:
+                return await asyncio.to_thread(self.layers.patch)
+            except OSError as error:
+                raise SandboxError(f"the changes in a workspace cannot be read: {error}") from error
+
+    async def exceeds_disk(self) -> bool:
+        """Return whether commands have written more than they may. Raises `SandboxError` if the disk is nearly full."""
+        if shutil.disk_usage(self.layers.changed).free < _LEAST_FREE:
+            raise SandboxError(f"the disk with {self.layers.changed} is nearly full; free some space, or set TMPDIR")
+        most = self.policy.limits.disk + (self._size or 0)
+        return await self._measure(most) > most
+
+    def _copy_over(self, folder: Path) -> list[str]:
+        with self.layers.writer() as writer:
+            return copy_over(folder, writer)
+
+    async def _measure(self, most: float) -> int:
+        return await asyncio.to_thread(measure_files, [self.layers.changed], most)
+
+
+@dataclass(slots=True)
+class _Command:
+    """A command in a sandbox."""
+
+    sandbox: BwrapSandbox
+    cwd: str
+    stdin: bytes
+    seconds: float
+    _stop: Stop | None = None
+
+    async def run(self, argv: Sequence[str]) -> CommandResult:
+        sandbox = self.sandbox
+        environment = environment_of(sandbox.policy)
+        inside = str(PurePosixPath(INSIDE, self.cwd))
+        arguments = [*sandbox.arguments, "--chdir", inside]
+        command = [*sandbox.prefix, *command_of(argv, sandbox.policy)]
+        with ExitStack() as stack:
+            given = os.memfd_create("arguments")
+            stack.callback(os.close, given)
+            os.write(given, "\0".join(arguments).encode("utf-8", "surrogateescape"))
+            os.lseek(given, 0, os.SEEK_SET)
+            status, status_end = os.pipe()
+            ready_end, ready = os.pipe()
+            ends = ExitStack()
+            ends.callback(os.close, status_end)
+            ends.callback(os.close, ready_end)
+            stack.callback(ends.close)
+            stack.callback(os.close, ready)
+            reader, transport = await open_reader(status)
+            stack.callback(transport.close)
+            channels = ["--args", str(given), "--json-status-fd", str(status_end), "--block-fd", str(ready_end)]
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sandbox.program,
+                    *channels,
+                    "--",
+                    *command,
+                    env=environment,
+                    cwd="/",
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    pass_fds=(given, status_end, ready_end),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise SandboxError(f"{sandbox.program} cannot be started: {error}") from error
+            ends.close()
+            return await self._attend(argv[0], process, reader, ready)
+
+    async def _attend(
+        self, name: str, process: asyncio.subprocess.Process, status: asyncio.StreamReader, ready: int
+    ) -> CommandResult:
+        """Set the limits, let the command start, and wait until it and all that it started have ended."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        most = self.sandbox.policy.limits.output
+        output = asyncio.ensure_future(read_bounded(process.stdout, most))
+        error_output = asyncio.ensure_future(read_bounded(process.stderr, most))
+        writing = asyncio.ensure_future(write_all(process.stdin, self.stdin))
+        first: FirstProcess | None = None
+        cgroup: Cgroup | None = None
+        try:
+            async with asyncio.timeout(_OPENING_SECONDS):
+                line = await status.readline()
+                if not line:
+                    raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output)[0])}")
+            first = FirstProcess(int(json.loads(line)["child-pid"]))
+            cgroup = self._limit(first.pid)
+            started = time.monotonic()
+            with suppress(BrokenPipeError):  # its end is reported below
+                os.write(ready, b"1")
+            await self._wait(process, first.pid, cgroup)
+            spent = time.monotonic() - started
+        except TimeoutError:
+            raise SandboxError(f"the sandbox was not opened within {_OPENING_SECONDS:g} s") from None
+        finally:
+            await asyncio.shield(_end(process, first, writing))
+            if self._stop is None and cgroup is not None:
+                self._stop = cgroup.exceeded()
+            if cgroup is not None:
+                cgroup.remove()
+        (out, out_cut), (err, err_cut) = await output, await error_output
+        ended = [json.loads(line) for line in (await status.read()).splitlines() if b"exit-code" in line]
+        if ended and self._stop is None and await self.sandbox.exceeds_disk():
+            self._stop = "disk"
+        if self._stop is not None:
+            return CommandResult(None, out, err, out_cut, err_cut, spent, self._stop)
+        if ended:
+            return CommandResult(int(ended[0]["exit-code"]), out, err, out_cut, err_cut, spent)
+        why = _last_line(err)
+        if why.startswith("bwrap: execvp"):
+            raise CannotStart(explain_missing(name, why.rpartition(": ")[2]))
+        raise SandboxError(f"the sandbox of the command {name!r} died ({process.returncode}): {why}")
+
+    def _limit(self, pid: int) -> Cgroup | None:
+        """Limit the first process of the sandbox, and thereby all that it starts. Raises `SandboxError`."""
+        limits = self.sandbox.policy.limits
+        try:
+            resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (limits.disk, limits.disk))
+            if self.sandbox.prefix or _version() >= _NPROC_PER_NAMESPACE:
+                resource.prlimit(pid, resource.RLIMIT_NPROC, (limits.processes, limits.processes))
+            if self.sandbox.cgroups is None:
+                return None
+            cgroup = self.sandbox.cgroups.create(limits)
+            try:
+                cgroup.add(pid)
+            except OSError:
+                cgroup.remove()
+                raise
+        except OSError as error:
+            raise SandboxError(f"the limits of a command cannot be set: {error}") from error
+        return cgroup
+
+    async def _wait(self, process: asyncio.subprocess.Process, pid: int, cgroup: Cgroup | None) -> None:
+        """Wait until the command ends or reaches a limit."""
+        watching = asyncio.ensure_future(self._watch(pid, cgroup))
+        waiting = asyncio.ensure_future(process.wait())
+        try:
+            done, _ = await asyncio.wait({watching, waiting}, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
+            if watching in done:
+                self._stop = watching.result()
+            elif not done:
+                self._stop = "time"
+        finally:
+            for task in (watching, waiting):
+                task.cancel()
+            await asyncio.gather(watching, waiting, return_exceptions=True)
+
+    async def _watch(self, pid: int, cgroup: Cgroup | None) -> Stop:
+        """Return the first limit that the command exceeds. Looks less often if looking takes long."""
+        limits, pause = self.sandbox.policy.limits, _PAUSE
+        while True:
+            await asyncio.sleep(pause)
+            began = time.monotonic()
+            if cgroup is not None:
+                stop = cgroup.exceeded()
+            else:
+                stop = await asyncio.to_thread(_find_excess, pid, limits.memory, limits.processes)
+            if stop is not None:
+                return stop
+            if await self.sandbox.exceeds_disk():
+                return "disk"
+            pause = max(_PAUSE, 4 * (time.monotonic() - began))
+
+
+def explain_missing(name: str, why: str) -> str:
+    """Return the message for a command that cannot be started: where it is outside, and how it gets inside."""
+    outside = shutil.which(name) if "/" not in name else None
+    if outside is None:
+        cure = "correct the command, or name the folder that contains it in sandbox_mounts"
+    else:
+        cure = f"outside it is {outside}: add {Path(outside).parent} to sandbox_mounts, or install it in /usr"
+    return f"the command {name!r} cannot be started in the sandbox ({why}); {cure}"
+
+
+async def _end(process: asyncio.subprocess.Process, first: FirstProcess | None, writing: asyncio.Future[None]) -> None:
+    """End all processes of a command, and wait until they have ended."""
+    writing.cancel()
+    if first is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        return
+    first.kill()
+    await first.wait()
+    await process.wait()
+    first.close()
+
+
+def _find_excess(pid: int, memory: int, tasks: int) -> Stop | None:
+    """Return the limit that a process and its descendants exceed, or None."""
+    processes = find_processes(pid)
+    if measure_memory(processes, memory) > memory:
+        return "memory"
+    return "processes" if count_tasks(processes) >= tasks else None
+
+
+def _last_line(text: bytes) -> str:
+    return ascii((text.decode("utf-8", "replace").strip().splitlines() or ["no message"])[-1])[1:-1]
+
+
+def _version() -> tuple[int, ...]:
+    """Return the first two numbers of the kernel's version."""
+    return tuple(int(number) for number in platform.release().split("-")[0].split(".")[:2])

@@ -1,0 +1,78 @@
+"""Running a program with bounded output, and ending it with all that it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from typing import Final
+
+from karenina_sandbox.sandbox import SandboxError
+
+_CHUNK: Final = 65_536
+
+
+async def read_bounded(stream: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
+    """Read a stream to its end. Return its first `most` bytes, and whether there were more."""
+    kept, cut = bytearray(), False
+    while chunk := await stream.read(_CHUNK):
+        room = most - len(kept)
+        cut = cut or len(chunk) > room
+        kept += chunk[:room]
+    return bytes(kept), cut
+
+
+async def write_all(stream: asyncio.StreamWriter, content: bytes) -> None:
+    """Write to a program that may end before it has read everything, and close the stream."""
+    with suppress(ConnectionError):
+        stream.write(content)
+        await stream.drain()
+    with suppress(ConnectionError):
+        stream.close()
+        await stream.wait_closed()
+
+
+async def open_reader(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    """Return a reader for the reading end of a pipe, and its transport, which closes the pipe."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    file = os.fdopen(descriptor, "rb", 0)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
+    return reader, transport
+
+
+class FirstProcess:
+    """The first process of a namespace. All others of the namespace end with it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        try:
+            self._descriptor = os.pidfd_open(pid)
+        except OSError as error:
+            raise SandboxError(f"the sandbox ended before its command started: {error}") from error
+
+    def kill(self) -> None:
+        """End the process, if it still runs."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    async def wait(self) -> None:
+        """Wait until all processes of the namespace have ended."""
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        loop.add_reader(self._descriptor, lambda: ended.done() or ended.set_result(None))
+        try:
+            await ended
+        finally:
+            loop.remove_reader(self._descriptor)
+        self._reap()
+
+    def _reap(self) -> None:
+        """Collect the process if it has become our child, because we are the first process of a container."""
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PIDFD, self._descriptor, os.WEXITED | os.WNOHANG)
+
+    def close(self) -> None:
+        """Close the descriptor of the process."""
+        os.close(self._descriptor)

@@ -1,0 +1,150 @@
+"""What `karenina check --run-checks` does: the checks of a question on the untouched folder, and with its solution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from karenina_agentic.workspace_copy import WorkspaceError
+from karenina_core.data.sections import KnownValue
+from karenina_core.namespaces import read_owned
+from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
+from karenina_sandbox.fields import CheckFields, is_diff
+from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
+from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, strings_in, values_of, why_broken
+from karenina_sandbox.sandbox import SandboxError
+from karenina_sandbox.settings import sandbox_problem
+from karenina_sandbox.task_files import TaskFiles, is_restored
+from karenina_sandbox.unified_diff import DiffError
+from karenina_template.question_template import template_of
+from karenina_toolkit.plugin_lookup import plugins_of
+
+if TYPE_CHECKING:
+    from karenina_core import Question, VerificationConfig
+    from karenina_core.data.trust import Trust
+    from karenina_sandbox.patch import Patch
+    from karenina_template.templates.bound_template import BoundTemplate
+
+Message = tuple[Literal["error", "warning", "note"], str]
+
+
+class CheckRehearsal:
+    """The rehearsal of questions with checks. No model is called, and nothing is stored."""
+
+    def applies_to(self, question: Question) -> bool:
+        """Return whether the question has checks."""
+        return bool(question.extra.get("checks"))
+
+    def unavailable(self, config: VerificationConfig) -> str | None:
+        """Return why the sandbox cannot be used, or None."""
+        return sandbox_problem(config, plugins_of(config))
+
+    async def run(self, config: VerificationConfig, question: Question, trust: Trust) -> Sequence[Message]:
+        """Run the checks on the untouched folder and with the solution, and return what is wrong, and the verdicts."""
+        fields = read_owned(CheckFields, question.extra)
+        template = template_of(question, trust)
+        bound = template.for_question(question.id) if template is not None else None
+        try:
+            runner = await make_runner(config, plugins_of(config), question, fields)
+            solution = None
+            if fields.solution is not None:
+                solution = await runner.files.read_diff(runner.files.diff(fields.solution))
+            found = [*_leaks(runner.files, fields)]
+            base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
+            for name, check in fields.checks.items():
+                if broken := why_broken(check, base[name]):
+                    found.append(("error", f"the environment is broken: the check {name!r} {broken}"))
+                elif check.report is not None and base[name].tests is None:
+                    found.append(("warning", f"on the untouched folder, {_describe_missing(name, base[name])}"))
+            wrong = _wrong_fields(fields, bound, base)
+            found.append(("note", f"{question.id}: on the untouched folder, {_verdict(wrong)}"))
+            if wrong is not None and not wrong:
+                found.append(("warning", "all fields with checks are right on the untouched folder"))
+            if solution is not None:
+                found += await self._try_solution(runner, fields, bound, solution, question.id)
+        except (WorkspaceError, DiffError, SandboxError) as error:
+            return [("error", str(error))]
+        return found
+
+    @staticmethod
+    async def _try_solution(
+        runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, solution: Patch, id: str
+    ) -> list[Message]:
+        """Run the checks with the solution, and return what is wrong."""
+        named = "the solution" if is_diff(fields.solution or "") else fields.solution
+        results = {name: await runner.run(check, solution) for name, check in fields.checks.items()}
+        wrong = _wrong_fields(fields, bound, results)
+        found: list[Message] = [("note", f"{id}: with {named}, {_verdict(wrong)}")]
+        restored = [one.path for one in solution.entries if is_restored(one.path, ())]
+        if restored:
+            found.append(("warning", f"{named} changes files that checks restore: {', '.join(restored[:3])}"))
+        for name, check in fields.checks.items():
+            if check.report is not None and results[name].tests is None:
+                found.append(("error", f"with {named}, {_describe_missing(name, results[name])}"))
+        for field, why in (wrong or {}).items():
+            found.append(("error", f"with {named}, the field {field!r} is wrong: {why}"))
+        return found
+
+
+def _verdict(wrong: dict[str, str] | None) -> str:
+    """Describe which fields are wrong."""
+    if wrong is None:
+        return "no field of the template reads a check"
+    return f"wrong: {', '.join(wrong)}" if wrong else "all fields with checks are right"
+
+
+def _describe_missing(name: str, result: CheckResult) -> str:
+    """Describe how a check ended that wrote no report."""
+    return f"the check {name!r} {result.how_it_ended()}, without a report{result.last_words()}"
+
+
+def _leaks(files: TaskFiles, fields: CheckFields) -> Iterator[Message]:
+    """Yield a warning for each check whose hidden files stand in the workspace."""
+    for name, check in fields.checks.items():
+        if check.add is None or is_diff(check.add) or not (added := files.beside(check.add)).is_dir():
+            continue
+        shared = [
+            path.relative_to(added).as_posix()
+            for path in sorted(added.rglob("*"))
+            if path.is_file() and (files.source / path.relative_to(added)).is_file()
+        ]
+        if shared:
+            yield "warning", f"the check {name!r} adds {', '.join(shared[:3])}, which the agent sees in the workspace"
+
+
+def _wrong_fields(
+    fields: CheckFields, bound: BoundTemplate | None, results: dict[str, CheckResult]
+) -> dict[str, str] | None:
+    """Return the fields that checks make wrong, each with the reason. Returns None if no field reads a check."""
+    if bound is None:
+        return None
+    truths = bound.expected()
+    known: dict[str, KnownValue] = {}
+    reasons: dict[str, str] = {}
+    for field, source in bound.sources.items():
+        _, _, rest = source.partition("checks.")
+        name, _, value_name = rest.rpartition(".")
+        if not source.startswith("checks.") or name not in results:
+            continue
+        value, why = values_of(fields.checks[name], results[name])[value_name]
+        if value_name in REPORT_LISTS and value is not None:
+            named = strings_in(truths.get(field))
+            value = spelled_as(value, named)
+            tests = results[name].tests
+            names = tests.names() if tests is not None else []
+            missing = [truth for truth in named if plain_test_name(truth) not in names]
+            if missing:
+                near = nearest_names(missing[0], names)
+                why = f"the report has no test {missing[0]!r}" + (
+                    f"; the nearest are: {', '.join(near)}" if near else ""
+                )
+        known[source] = KnownValue(value=value, why=why if value is None else None, counts="wrong")
+        reasons[field] = why or f"it is {value!r:.200}"
+    if not reasons:
+        return None
+    answer = bound.bind(dict.fromkeys(bound.judge_fields), "", known)
+    verdicts = answer.field_results()
+    return {field: why for field, why in reasons.items() if not verdicts.get(field)}
+
+
+REHEARSAL: Final = CheckRehearsal()

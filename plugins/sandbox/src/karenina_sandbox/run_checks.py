@@ -1,0 +1,254 @@
+"""RunChecks: runs the checks of a question on what an agent left, and offers what they found to templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+
+from karenina_agentic.workspace_copy import WorkspaceError
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.errors import ConfigError
+from karenina_core.models.ports import PortError, SourceFolder
+from karenina_core.namespaces import read_owned
+from karenina_core.stages.stage import ServiceNeed
+from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
+from karenina_sandbox.fields import Check, CheckFields, is_diff
+from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
+from karenina_sandbox.limiter import command_limiter
+from karenina_sandbox.patch import Patch
+from karenina_sandbox.prepare_sandbox import OF_WORKSPACES, WORKSPACE_PATCH
+from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
+from karenina_sandbox.task_files import TaskFiles
+from karenina_sandbox.unified_diff import DiffError
+from karenina_sandbox.work import is_recordable
+from karenina_template.templates.bound_template import ANSWER_CLASS
+from karenina_toolkit.plugin_lookup import plugins_of
+
+if TYPE_CHECKING:
+    from karenina_core.data.trust import Trust
+
+SERVICE: Final = "check"
+"""The name of checks in the journal."""
+
+StopReason = Literal["nothing", "time", "memory", "processes", "disk", "output"]
+
+REPORT_LISTS: Final = ("passed", "failed", "errors", "skipped")
+_ANY: Final[Mapping[str, object]] = {
+    "output": str,
+    "error_output": str,
+    "exit": int,
+    "seconds": float,
+    "stopped_by": StopReason,
+}
+_OF_REPORTS: Final[Mapping[str, object]] = {**dict.fromkeys(REPORT_LISTS, list[str]), "ended": bool}
+
+
+class RunChecks(Stage):
+    """Runs the checks of a question, and offers what they found as the known values `checks.NAME.*`.
+
+    Each check also runs on the untouched folder, once for all answers of a run. If it cannot be started there, or a
+    test of `passing_before` does not pass, the environment is broken: the item ends with STAGE_ERROR and is not judged.
+    So it does if the sandbox itself fails.
+    """
+
+    name = "RunChecks"
+    scope = "answer"
+    requires = frozenset({WORKSPACE_PATCH})
+    optional = frozenset({ANSWER_CLASS})
+    after = frozenset({Slot.GENERATE_ANSWER})
+    offers = MappingProxyType({f"checks.*.{name}": kind for name, kind in {**_ANY, **_OF_REPORTS}.items()})
+    settings = SandboxSettings
+    question_settings = CheckFields
+    reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage for questions with checks."""
+        return bool(question.extra.get("checks")) or Skip("the question has no checks")
+
+    def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
+        """Return the question's folder, and what its checks add."""
+        try:
+            files = TaskFiles.find(config, question)
+            checks = read_owned(CheckFields, question.extra).checks.values()
+            return [
+                files.folder(),
+                *(files.folder(path) for path in sorted({c.add for c in checks if c.add and not is_diff(c.add)})),
+            ]
+        except (WorkspaceError, ValueError):
+            return ()  # reported before the run
+
+    def before_run(
+        self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
+    ) -> Iterable[ServiceNeed]:
+        """Check that the folders exist, and that the fields name checks. Return the sandbox if it cannot be used.
+
+        Raises `ConfigError` for questions whose checks cannot run.
+        """
+        problems = [problem for question in questions for problem in _find_problems(config, question)]
+        if questions and config.has("workspace_copy") and not config.setting("workspace_copy"):
+            problems.append(
+                "checks compare an agent's copy of a folder with the folder itself; set workspace_copy = true"
+            )
+        if problems:
+            raise ConfigError(problems)
+        problem = sandbox_problem(config, plugins_of(config)) if questions else None
+        return [] if problem is None else [ServiceNeed(f"questions with checks need a sandbox: {problem}")]
+
+    async def execute(self, context: VerificationContext) -> None:
+        """Run the checks, offer the values, and describe the checks in the result."""
+        fields = cast("CheckFields", context.question_settings)
+        patch = context.get_artifact(WORKSPACE_PATCH)
+        try:
+            runner = await make_runner(context.config, context.plugins, context.question, fields)
+        except (WorkspaceError, DiffError) as error:
+            context.mark_error(str(error))
+            return
+        described: dict[str, Any] = {}
+        for name, check in fields.checks.items():
+            try:
+                results = await self._results(context, runner, name, check, patch)
+            except PortError as error:
+                context.mark_error(f"the check {name!r} could not run: {error}")
+                return
+            if results is None:
+                return
+            described[name] = self._offer(context, name, check, patch, results)
+        context.set_result_field("checks", described)
+
+    @staticmethod
+    async def _results(
+        context: VerificationContext, runner: CheckRunner, name: str, check: Check, patch: Patch | None
+    ) -> list[CheckResult] | None:
+        """Return what a check found: two results if it is flaky, and none if the answer's patch cannot be used.
+
+        Returns None if the environment is broken. Raises `PortError` if the check cannot run.
+        """
+
+        async def consult(patch: Patch, repeat: int = 0) -> CheckResult:
+            async def ask() -> str:
+                return (await runner.run(check, patch)).to_json()
+
+            key = runner.key(check, patch, repeat)
+            return CheckResult.from_json(await context.consult(SERVICE, key, ask, seconds=inf, per_replicate=False))
+
+        base = await consult(UNCHANGED)
+        broken = why_broken(check, base)
+        if broken is not None:
+            context.mark_error(f"the environment is broken: on the untouched folder, the check {name!r} {broken}")
+            return None
+        if patch is None or not is_recordable(patch):
+            return []
+        results = [await consult(patch) if patch else base]
+        return [*results, await consult(patch, 1)] if check.flaky else results
+
+    @staticmethod
+    def _offer(
+        context: VerificationContext, name: str, check: Check, patch: Patch | None, results: Sequence[CheckResult]
+    ) -> dict[str, Any]:
+        """Offer the values of a check, and return its description for the result."""
+        bound = context.find_artifact(ANSWER_CLASS)
+        sources = bound.sources if bound is not None else {}
+        truths = bound.expected() if bound is not None and sources else {}
+        found = [values_of(check, result) for result in results]
+        for value_name in [*_ANY, *(_OF_REPORTS if check.report is not None else ())]:
+            source = f"checks.{name}.{value_name}"
+            if not found:
+                why = "the patch does not fit the folder" if patch is None else "the agent's changes are too large"
+                context.offer_value(source, None, why=why, counts="wrong")
+                continue
+            value, why = found[0][value_name]
+            if value_name in REPORT_LISTS and value is not None:
+                named = [
+                    truth for field, of in sources.items() if of == source for truth in strings_in(truths.get(field))
+                ]
+                value = spelled_as(value, named)
+            if len(found) == 2 and value_name != "seconds" and found[1][value_name] != found[0][value_name]:
+                context.offer_value(source, None, why="two runs of the flaky check differ")
+            else:
+                context.offer_value(source, value, why=why, counts="wrong")
+        runs = [json.loads(result.to_json()) for result in results]
+        return {"run": list(check.run), "results": runs}
+
+
+def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | None]]:
+    """Return the known values of a check, each with the reason if it is None."""
+    ended = result.how_it_ended()
+    too_long = "it is longer than 64,000 bytes"
+    values: dict[str, tuple[Any, str | None]] = {
+        "output": (result.output, too_long),
+        "error_output": (result.error_output, too_long),
+        "exit": (result.exit, ended),
+        "seconds": (result.seconds, None),
+        "stopped_by": (result.stopped_by or "nothing", None),
+    }
+    if result.cannot_start is not None:
+        values = dict.fromkeys(values, (None, ended))
+    elif result.stopped_by is not None:
+        values |= dict.fromkeys(("output", "error_output"), (None, ended))
+    if check.report is not None:
+        tests = result.tests if result.stopped_by is None else None
+        missing = result.report if isinstance(result.report, str) else "without a report"
+        why = ended if result.stopped_by is not None or result.cannot_start is not None else f"{ended}, {missing}"
+        values["ended"] = (tests is not None, None)
+        values |= {name: (getattr(tests, name) if tests is not None else None, why) for name in REPORT_LISTS}
+    return values
+
+
+def why_broken(check: Check, base: CheckResult) -> str | None:
+    """Return why the result on the untouched folder shows a broken environment, or None."""
+    if base.cannot_start is not None:
+        return base.how_it_ended()
+    if not check.passing_before:
+        return None
+    if base.tests is None:
+        return f"{base.how_it_ended()}, {base.report}{base.last_words()}"
+    passed = set(base.tests.passed)
+    missing = [name for name in check.passing_before if plain_test_name(name) not in passed]
+    if not missing:
+        return None
+    all_names = base.tests.names()
+    shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+    near = nearest_names(missing[0], all_names) if plain_test_name(missing[0]) not in all_names else []
+    hint = f"; the report has no test {missing[0]!r}, the nearest are: {', '.join(near)}" if near else ""
+    return f"does not pass {shown}, which passing_before names{hint}"
+
+
+async def make_runner(config: VerificationConfig, plugins: Any, question: Question, fields: CheckFields) -> CheckRunner:
+    """Return the runner for the checks of a question, with what they add.
+
+    Raises `WorkspaceError` if a folder is missing, and `DiffError` if a patch that is added does not fit it.
+    """
+    settings = config.section(SandboxSettings)
+    files = TaskFiles.find(config, question)
+    runner = CheckRunner(
+        files,
+        find_provider(plugins, settings.sandbox or "none"),
+        make_policy(settings),
+        command_limiter(settings.sandbox_concurrency),
+        files.digest(),
+    )
+    for check in fields.checks.values():
+        await runner.load(check)
+    return runner
+
+
+def strings_in(value: object) -> list[str]:
+    """Return the strings in a truth."""
+    if isinstance(value, str):
+        return [value]
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _find_problems(config: VerificationConfig, question: Question) -> Iterable[str]:
+    """Yield a message for each reason why the checks of a question cannot run."""
+    try:
+        files = TaskFiles.find(config, question)
+        fields = read_owned(CheckFields, question.extra)
+        for check in fields.checks.values():
+            if check.add is not None and not is_diff(check.add):
+                files.beside(check.add)
+    except WorkspaceError as error:
+        yield f"question {question.id!r}: {error}"

@@ -1,0 +1,130 @@
+"""The interface between checks and agents, which run programs, and providers, which isolate them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from karenina_core.errors import KareninaError
+from karenina_sandbox.patch import Patch
+
+Stop = Literal["time", "memory", "processes", "disk", "output"]
+"""The limit that ended a command."""
+
+
+class SandboxError(KareninaError, RuntimeError):
+    """Raised if a sandbox cannot be opened, or died. This is never the fault of what ran in it."""
+
+
+class CannotStart(SandboxError):
+    """Raised if a command cannot be started inside. The message says where it is outside, and which option helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits on a command and all processes that it starts.
+
+    `seconds` is wall-clock time. `memory` and `disk` are totals in bytes, and `disk` is what is written into the
+    workspace. `output` is the number of bytes that are kept of each of both streams: more does not end the command.
+    """
+
+    seconds: float = 600.0
+    memory: int = 2 * 1024**3
+    processes: int = 256
+    disk: int = 2 * 1024**3
+    output: int = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a sandbox allows.
+
+    - `mounts`: paths of the host, readable inside at the same path.
+    - `python`: the interpreter that is `python` inside, readable with its prefixes, or None.
+    - `sockets`: proxies of unix sockets, by the path inside. Without any, there is no network.
+    - `image`: the container image, for providers that use one.
+    - `environment`: variables in addition to PATH, HOME, TZ and PYTHONHASHSEED.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    mounts: tuple[Path, ...] = ()
+    python: Path | None = None
+    sockets: Mapping[str, Path] = field(default_factory=dict)
+    image: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command did.
+
+    `exit` is the exit code (128 plus the number of a signal that ended it), or None if a limit ended the command;
+    `stopped_by` is that limit. `output` and `error_output` are the first bytes of both streams, and `output_cut` and
+    `error_cut` state whether there were more.
+    """
+
+    exit: int | None
+    output: bytes = b""
+    error_output: bytes = b""
+    output_cut: bool = False
+    error_cut: bool = False
+    seconds: float = 0.0
+    stopped_by: Stop | None = None
+
+
+class Sandbox(Protocol):
+    """An isolated workspace. Commands see earlier commands' changes of files, and none of their processes."""
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = ".",
+        stdin: bytes = b"",
+        seconds: float | None = None,
+    ) -> CommandResult:
+        """Run a command in the folder `cwd` of the workspace, and return what it did.
+
+        When it ends, all processes that it started have ended too. `seconds` is its time limit, at most the policy's.
+        Raises `CannotStart` if the command cannot be started, and `SandboxError` if the sandbox itself died.
+        """
+
+    async def overlay(self, folder: Path) -> None:
+        """Copy the files in `folder` over the workspace, such as hidden tests."""
+
+    async def read(self, path: str, limit: int) -> bytes | None:
+        """Return the content of a file of the workspace. Links are not followed.
+
+        Returns None if there is no plain file at `path`. Raises `SandboxError` if it is larger than `limit` bytes.
+        """
+
+    async def patch(self) -> Patch:
+        """Return what has changed in the workspace since it was opened."""
+
+
+class SandboxProvider(Protocol):
+    """A way to isolate programs. One instance serves all runs, and stores nothing about them."""
+
+    @property
+    def name(self) -> str:
+        """The name by which the setting `sandbox` selects the provider."""
+
+    def unavailable(self) -> str | None:
+        """Return why this machine cannot open such sandboxes, with a cure, or None if it can."""
+
+    def identity(self, policy: Policy) -> str:
+        """Return what affects results apart from the policy: the provider's name, version and image digest."""
+
+    def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AbstractAsyncContextManager[Sandbox]:
+        """Open a sandbox with the contents of the folder `workspace`, which is never changed.
+
+        With `in_place`, commands change `workspace` itself, and `patch` returns no changes.
+
+        Raises `SandboxError` if it cannot be opened.
+        """
+
+    def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
+        """Return a command that runs `command` isolated, for programs that stay open. It changes `workspace` itself."""

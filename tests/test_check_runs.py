@@ -1,0 +1,294 @@
+"""Checks in whole runs: agents that change files over HTTP on loopback, and programs that decide about their work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from folders import write_files
+from servers import RecordingServer, recording_server
+
+from karenina import Benchmark, VerificationResult
+from karenina_core import Outcome, VerificationConfig
+from karenina_core.errors import ConfigError, RunError
+
+Body = dict[str, Any]
+
+REPORTS = """
+import sys
+sys.path.insert(0, ".")
+import program
+tests = {"test_total": lambda: program.total([1, 2]) == 3, "test_empty": lambda: program.total([]) == 0}
+cases = ""
+for name, holds in tests.items():
+    try:
+        failed = "" if holds() else "<failure/>"
+    except Exception:
+        failed = "<error/>"
+    cases += f'<testcase classname="tests.test_program" name="{name}">{failed}</testcase>'
+open(sys.argv[1], "w").write(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+"""
+BROKEN = "def total(numbers):\n    return sum(numbers[1:])\n\nprint('total:', total([40, 2]))\n"
+GOOD = BROKEN.replace("[1:]", "")
+CHECKS = {
+    "tests": {
+        "run": ["python", "hidden/report.py", "{report}"],
+        "report": "junit",
+        "add": "task-tests",
+        "passing_before": ["tests/test_program.py::test_empty"],
+    },
+    "prints": {"run": ["python", "program.py"]},
+}
+FIXED = {
+    "from": "checks.tests.passed",
+    "ground_truth": ["tests/test_program.py::test_total"],
+    "verify_with": {"type": "SetContainment", "mode": "superset"},
+}
+TOTAL = {
+    "from": "checks.prints.output",
+    "ground_truth": "total: 42",
+    "verify_with": {"type": "ExactMatch", "normalize": ["strip"]},
+}
+
+
+def call(name: str, **arguments: Any) -> Body:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"content": None, "tool_calls": [{"id": f"c_{name}", "type": "function", "function": function}]}
+
+
+def agent(*steps: Body) -> Callable[[Body], str | Body]:
+    """Return a model that makes these calls one after another, and then answers."""
+
+    def reply(body: Body) -> str | Body:
+        done = sum(message["role"] == "assistant" for message in body["messages"])
+        return steps[done] if done < len(steps) and "tools" in body else "Done."
+
+    return reply
+
+
+def writes(**files: str) -> list[Body]:
+    return [call("write_file", path=name.replace("_py", ".py"), content=text) for name, text in files.items()]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    files = {"task/program.py": BROKEN, "task-tests/hidden/report.py": REPORTS}
+    return write_files(tmp_path / "root", files)
+
+
+def question(**changes: Any) -> Body:
+    return {
+        "id": "sum",
+        "question": "The program prints a wrong total. Correct it.",
+        "raw_answer": "total: 42",
+        "workspace_path": "task",
+        "checks": CHECKS,
+        "answer": {"fixed": FIXED, "total": TOTAL},
+        **changes,
+    }
+
+
+def load(root: Path, *questions: Body) -> Benchmark:
+    file = root.parent / "tasks.yaml"
+    asked = list(questions) or [question()]
+    file.write_text(json.dumps({"karenina": 1, "name": "tasks", "workspace_root": "root", "questions": asked}))
+    return Benchmark.load(file)
+
+
+def run(root: Path, server: RecordingServer, *questions: Body, **settings: Any) -> list[VerificationResult]:
+    model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
+    chosen = {"answering_models": [model], "sandbox": "none", **settings}
+    journal = root.parent / "run.journal"
+    found = load(root, *questions).run_verification(VerificationConfig(**chosen), trust="all", journal=journal)
+    assert sorted(one.name for one in root.iterdir()) == ["task", "task-tests"]
+    return list(found)
+
+
+def answer(root: Path, steps: Sequence[Body], *questions: Body, **settings: Any) -> VerificationResult:
+    """Return the result of an agent that makes these calls."""
+    with recording_server(agent(*steps)) as server:
+        (result,) = run(root, server, *questions, **settings)
+        return result
+
+
+def told(server: RecordingServer) -> str:
+    """Return the result of the first tool call, as the model read it."""
+    body: Body = json.loads(server.seen[1].rpartition("\n")[2])
+    return str(body["messages"][-1]["content"])
+
+
+def why(result: VerificationResult) -> str:
+    assert result.template is not None
+    return json.dumps([result.metadata.error, result.template.model_dump(mode="json")])
+
+
+def test_an_agent_that_corrects_the_program_is_correct(root: Path) -> None:
+    result = answer(root, writes(program_py=GOOD))
+
+    assert result.outcome == Outcome.CORRECT
+    assert (root / "task/program.py").read_text() == BROKEN
+    (changed,) = result.extensions["karenina-sandbox"]["workspace"]["changes"]
+    assert changed["path"] == "program.py"
+    assert "+    return sum(numbers)\n" in result.extensions["karenina-sandbox"]["workspace"]["patch"]
+
+
+def test_an_agent_that_changes_nothing_is_wrong(root: Path) -> None:
+    result = answer(root, [])
+
+    assert result.outcome == Outcome.WRONG
+    assert "test_empty" in why(result)
+
+
+def test_hidden_tests_are_not_in_the_agents_folder(root: Path) -> None:
+    with recording_server(agent(call("list_files"), *writes(program_py=GOOD))) as server:
+        run(root, server)
+    assert told(server) == f"program.py ({len(BROKEN)} bytes)"
+
+
+def test_an_agent_runs_commands_in_its_folder(root: Path) -> None:
+    edit = (
+        "import pathlib; f = pathlib.Path('program.py'); f.write_text(f.read_text().replace('[1:]', '')); print('ok')"
+    )
+    with recording_server(agent(call("run_command", command=["python", "-c", edit]))) as server:
+        (result,) = run(root, server)
+    assert told(server) == "exit code 0\noutput:\nok\n"
+    assert result.outcome == Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        pytest.param("import os; os.kill(os.getpid(), 11)", "ended with 139", id="crash"),
+        pytest.param("raise SystemExit(0)", "ended with 0, without a report", id="no report"),
+        pytest.param("import time; time.sleep(60)", "stopped after", id="time"),
+    ],
+)
+def test_a_program_that_ends_without_a_report_is_wrong(root: Path, program: str, reason: str) -> None:
+    tests = {**CHECKS["tests"], "timeout": 1}
+    result = answer(root, writes(program_py=program), question(checks={"tests": tests}, answer={"fixed": FIXED}))
+
+    assert result.outcome == Outcome.WRONG
+    assert reason in why(result)
+
+
+def test_output_beyond_the_limit_is_wrong(root: Path) -> None:
+    long = "print('x' * 100_000)"
+    result = answer(
+        root, writes(program_py=long), question(checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL})
+    )
+
+    assert result.outcome == Outcome.WRONG
+    assert "longer than" in why(result)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param({"passing_before": ["tests.test_program::test_total"]}, "does not pass", id="fails before"),
+        pytest.param(
+            {"passing_before": ["tests.test_program::test_totl"]},
+            "nearest are: tests.test_program::",
+            id="unknown",
+        ),
+        pytest.param({"run": ["no-such-program", "{report}"]}, "could not be started", id="no command"),
+    ],
+)
+def test_a_broken_environment_is_never_wrong(root: Path, change: Body, reason: str) -> None:
+    checks = {"tests": {**CHECKS["tests"], **change}}
+    result = answer(root, writes(program_py=GOOD), question(checks=checks, answer={"fixed": FIXED}))
+
+    assert result.outcome == Outcome.STAGE_ERROR
+    assert "the environment is broken" in (result.metadata.error or "")
+    assert reason in (result.metadata.error or "")
+
+
+def test_a_sandbox_that_dies_is_not_judged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = root.parent / "no-folder"
+    monkeypatch.setattr("tempfile.tempdir", str(full))  # the sandbox has no place for its files
+    result = answer(root, writes(program_py=GOOD))
+
+    assert result.outcome == Outcome.STAGE_ERROR
+
+
+def test_a_flaky_check_is_undecided(root: Path) -> None:
+    flaky = "import secrets; print(secrets.token_hex())"
+    checks = {"prints": {"run": ["python", "program.py"], "flaky": True}}
+    result = answer(root, writes(program_py=flaky), question(checks=checks, answer={"total": TOTAL}))
+
+    assert result.outcome == Outcome.UNDECIDED
+    assert "two runs of the flaky check differ" in why(result)
+
+
+def test_a_run_with_checks_needs_a_sandbox(root: Path) -> None:
+    with pytest.raises((ConfigError, RunError), match="no sandbox is chosen"):
+        answer(root, [], sandbox=None)
+
+
+def test_a_benchmark_cannot_choose_to_have_no_sandbox(root: Path) -> None:
+    file = root.parent / "tasks.yaml"
+    load(root)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "config": {"sandbox": "none"}}))
+    made = Benchmark.load(file)
+    model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": "http://127.0.0.1:1"}
+    config = VerificationConfig(answering_models=[model], sandbox="none").with_benchmark_names({"sandbox"})
+    with pytest.raises(ConfigError, match="which only you may choose"):
+        made.run_verification(config, trust="all")
+
+
+def test_one_base_check_serves_all_repetitions(root: Path, tmp_path: Path) -> None:
+    counter = tmp_path / "runs"
+    program = f"open({str(counter)!r}, 'a').write('.')\n"
+    (root / "task/program.py").write_text(program)
+    checks = {"prints": {"run": ["python", "program.py"]}}
+    with recording_server(agent(*writes(program_py=program + "print('total: 42')\n"))) as server:
+        results = run(root, server, question(checks=checks, answer={"total": TOTAL}), replicate_count=3)
+
+    assert [one.outcome for one in results] == [Outcome.CORRECT] * 3
+    assert counter.read_text() == ".."
+
+
+PATCH = """--- a/program.py
++++ b/program.py
+@@ -1,4 +1,4 @@
+ def total(numbers):
+-    return sum(numbers[1:])
++    return sum(numbers)
+\x20
+ print('total:', total([40, 2]))
+"""
+
+
+def judge_recording(root: Path, row: Body) -> VerificationResult:
+    """Return the result of a recorded answer."""
+    file = root.parent / "recorded.jsonl"
+    file.write_text(json.dumps({"id": "sum", **row}))
+    model = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": file}
+    config = VerificationConfig(answering_models=[model], sandbox="none")
+    (result,) = load(root).run_verification(config, trust="all", journal=root.parent / "run.journal")
+    return result
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome"),
+    [
+        ({"response": "Done.", "patch": PATCH}, Outcome.CORRECT),
+        ({"model_patch": PATCH}, Outcome.CORRECT),
+        ({"response": "Done.", "patch": ""}, Outcome.WRONG),
+        ({"response": "Done."}, Outcome.WRONG),
+        ({"response": "Done.", "patch": PATCH.replace("numbers[1:]", "other")}, Outcome.WRONG),
+    ],
+)
+def test_the_patch_of_a_recording_is_checked(root: Path, row: Body, outcome: Outcome) -> None:
+    result = judge_recording(root, row)
+
+    assert result.outcome == outcome, why(result)
+
+
+def test_a_changed_patch_file_is_judged_again(root: Path) -> None:
+    (root.parent / "work.patch").write_text("")
+    assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.WRONG
+    (root.parent / "work.patch").write_text(PATCH)
+    assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.CORRECT

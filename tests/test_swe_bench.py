@@ -1,0 +1,93 @@
+"""Rows of SWE-bench: imported, checked with their solution, and judged with recorded patches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_runs import CommandResult, run_karenina
+from folders import write_files
+
+from karenina_core.plugins import Plugins
+
+CALC = "def add(a, b):\n    return a - b\n"
+TESTS = "from calc import add\n\n\ndef test_zero():\n    assert add(1, 0) == 1\n"
+SOLUTION = """diff --git a/calc.py b/calc.py
+--- a/calc.py
++++ b/calc.py
+@@ -1,2 +1,2 @@
+ def add(a, b):
+-    return a - b
++    return a + b
+"""
+ROW: dict[str, Any] = {
+    "repo": "acme/calc",
+    "instance_id": "acme__calc-1",
+    "base_commit": "1f2e3d",
+    "problem_statement": "add subtracts.",
+    "patch": SOLUTION,
+    "test_patch": """diff --git a/tests/test_calc.py b/tests/test_calc.py
+--- a/tests/test_calc.py
++++ b/tests/test_calc.py
+@@ -4,2 +4,6 @@
+ def test_zero():
+     assert add(1, 0) == 1
++
++
++def test_one():
++    assert add(1, 1) == 2
+""",
+    "FAIL_TO_PASS": '["tests/test_calc.py::test_one"]',
+    "PASS_TO_PASS": '["tests/test_calc.py::test_zero"]',
+}
+
+
+def karenina(*arguments: str) -> CommandResult:
+    return run_karenina(*arguments, plugins=Plugins.discover())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_files(tmp_path / "repos/acme__calc-1", {"calc.py": CALC, "tests/test_calc.py": TESTS})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def import_rows(folder: Path, *rows: dict[str, Any]) -> str:
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = karenina("import", "rows.jsonl", "-o", "swe.yaml")
+    if done.code == 0:
+        text = Path("swe.yaml").read_text().replace("questions:\n", "workspace_root: repos\nquestions:\n", 1)
+        Path("swe.yaml").write_text(text)
+    return done.err
+
+
+def test_tasks_decide_by_their_tests(folder: Path) -> None:
+    told = import_rows(folder, ROW)
+    assert "at its base_commit, in a folder with the name of the task" in told
+
+    checked = karenina("check", "swe.yaml", "--run-checks", "--sandbox", "none", "--trust-all")
+    assert checked.code == 0, checked.err
+    assert "acme__calc-1: on the untouched folder, wrong: resolved" in checked.err
+    assert "acme__calc-1: with the solution, all fields with checks are right" in checked.err
+
+    for patch, outcome in ((SOLUTION, "correct"), (SOLUTION.replace("a + b", "a * b"), "wrong")):
+        (folder / "predictions.jsonl").write_text(json.dumps({"instance_id": "acme__calc-1", "model_patch": patch}))
+        recorded = ("--recordings", "predictions.jsonl", "--sandbox", "none", "--trust-all", "-o", f"{outcome}.jsonl")
+        karenina("run", "swe.yaml", *recorded)
+        assert f'"outcome":"{outcome}"' in Path(f"{outcome}.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"FAIL_TO_PASS": '["test_it (app.tests.Case)"]'}, "is no test of pytest"),
+        ({"FAIL_TO_PASS": "[]"}, "FAIL_TO_PASS is empty"),
+        ({"PASS_TO_PASS": "all"}, "PASS_TO_PASS must be a list"),
+        ({"instance_id": "../other"}, "`instance_id`, a file name"),
+    ],
+)
+def test_tasks_whose_tests_cannot_run_are_reported(folder: Path, change: dict[str, Any], problem: str) -> None:
+    assert problem in import_rows(folder, ROW, {**ROW, "instance_id": "acme__calc-2", **change})
