@@ -228,7 +228,7 @@ class LLMReply:
     """A model's reply. `model` is the provider's name for the model, if reported.
 
     If `finish_reason` is "other" or "failed", `server_reason` is the reason given by the server. `notes` has the same
-    meaning as in `Message`.
+    meaning as in `Message`. `conversation` is what a recording states about its conversation beside the messages.
     """
 
     text: str
@@ -238,6 +238,7 @@ class LLMReply:
     reasoning: str | None = None
     server_reason: str | None = None
     notes: tuple[str, ...] = ()
+    conversation: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -340,7 +341,10 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The result of an agent's run, even if the turn limit was reached. `trace` starts after the initial messages."""
+    """The result of an agent's run, even if the turn limit was reached. `trace` starts after the initial messages.
+
+    `conversation` has the same meaning as in `LLMReply`.
+    """
 
     trace: tuple[Message, ...]
     usage: Usage = Usage(calls=1)
@@ -348,6 +352,7 @@ class AgentReply:
     finish_reason: FinishReason = "stop"
     model: str | None = None
     server_reason: str | None = None
+    conversation: Mapping[str, Any] | None = None
 
 
 class Port(Protocol):
