@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 import signal
@@ -463,11 +465,24 @@ def test_a_recorded_message_without_an_answer_is_no_turn(shop: Shop, tmp_path: P
     assert result["outcome"] == "correct"
 
 
-def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:
-    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken", "long"), tmp_path / "out.jsonl"
-    run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
-    done = run_karenina("stats", output, plugins=shop.plugins)
+def read_page(file: Path) -> str:
+    """Return the data of a report page."""
+    blocks = re.findall(r'<script type="text/plain" id="karenina-[\w-]+">([^<]*)</script>', file.read_text("utf-8"))
+    return "".join(gzip.decompress(base64.b64decode(block)).decode() for block in blocks)
 
+
+def test_faulty_users_are_stated_with_the_bounds_of_the_rate(shop: Shop, tmp_path: Path) -> None:
+    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken", "long"), tmp_path / "out.jsonl"
+    run = run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
+    done = run_karenina("stats", output, plugins=shop.plugins)
+    report = run_karenina("report", output, "-o", tmp_path / "page.html", plugins=shop.plugins)
+
+    bounds = "pass rate 20.0% if these were wrong, 80.0% if right"
+    line = f"3 of 5 conversations not judged, because the simulated user was at fault; {bounds}"
+    assert line in run.out
+    assert bounds in done.out
+    assert report.code == 0, report.err
+    assert line in read_page(tmp_path / "page.html")
     assert "3 of 5 simulated users at fault (60.0%), not judged: 1 empty, 1 truth, 1 too long" in done.out
     assert "1 of 2 judged" in done.out
 
