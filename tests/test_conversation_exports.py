@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from command_runs import CommandResult, run_karenina
+from offers import offering
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core import Slot, Stage, VerificationContext
+from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, PortError, ToolCall
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
 
@@ -74,7 +76,7 @@ def test_a_failed_conversation_is_not_exported(source: str, talks: Talks) -> Non
         Path("talks.journal").unlink()
     done = talks.karenina("export", source, "--format", "recording")
     assert exported(done) == [("good", 3)]
-    assert "left out" not in done.err
+    assert "1 answer is left out (conversations that broke off: 1)" in done.err
 
 
 @pytest.mark.parametrize("source", ["talks.journal", "talks.jsonl"])
@@ -106,3 +108,81 @@ def test_an_interrupted_run_exports_finished_conversations(talks: Talks) -> None
     again = talks.karenina("run", "talks.yaml", "--recordings", "answers.jsonl", "-j", "scripted:j")
     assert again.code == 0, again.err
     assert "correct" in again.out
+
+
+AGENT = {"id": "m", "interface": "scripted", "model_name": "m", "mcp_urls_dict": {"genes": "http://localhost:1/mcp"}}
+
+
+def stop_in_turn_2(messages: Sequence[Message], _info: object) -> LLMReply | str:
+    """Return an answer, and in turn 2 one that the provider stops."""
+    if sum(message.role == "user" for message in messages) == 1:
+        return "It is 7."
+    return LLMReply("", finish_reason="content_filter")
+
+
+def reach_the_limit_in_turn_2(messages: Sequence[Message], _info: object) -> Sequence[Message] | AgentReply:
+    """Return an agent's answer, and in turn 2 one that reaches its limit."""
+    call = ToolCall("c1", "look_up", {})
+    if sum(message.role == "user" for message in messages) == 1:
+        return [Message.assistant("It is 7.")]
+    return AgentReply((Message.assistant("", [call]), Message.tool("7", call)), limit_reached=True)
+
+
+@pytest.mark.parametrize(
+    ("models", "model", "outcome"),
+    [
+        (ScriptedModels(say=stop_in_turn_2), "scripted:m", "abstained"),
+        (ScriptedModels(act=reach_the_limit_in_turn_2), json.dumps(AGENT), "auto_failed"),
+    ],
+)
+@pytest.mark.parametrize("source", ["talks.journal", "talks.jsonl"])
+def test_an_exported_conversation_breaks_off_again(
+    source: str, models: ScriptedModels, model: str, outcome: str, talks: Talks
+) -> None:
+    talks.plugins = Plugins.discover()
+    talks.plugins.register(models)
+    write("stopped")
+    talks.karenina("run", "talks.yaml", "-a", model, *MODELS[2:], "--journal", "talks.journal")
+    if source == "talks.jsonl":
+        Path("talks.journal").unlink()
+    talks.karenina("export", source, "--format", "recording", "-o", "answers.jsonl")
+    options = ("--recordings", "answers.jsonl", "-j", "scripted:j", "-o", "again.jsonl", "--full")
+    again = talks.karenina("run", "talks.yaml", *options)
+    replayed = talks.karenina(
+        "run", "talks.yaml", *options[:-2], "replayed.jsonl", "--full", "--journal", "again.journal", "--replay"
+    )
+
+    assert again.code in (0, 1), again.err
+    assert replayed.code == again.code, replayed.err
+    lines = [json.loads(Path(file).read_text("utf-8").splitlines()[-1]) for file in ("talks.jsonl", "again.jsonl")]
+    assert Path("replayed.jsonl").read_text("utf-8") == Path("again.jsonl").read_text("utf-8")
+    for line in lines:
+        assert line["outcome"] == outcome
+        talk = line["extensions"]["karenina-conversation"]["conversation"]
+        assert (talk["ended"], [turn["state"] for turn in talk["turns"]]) == (None, ["taken", "taken", "missing"])
+    assert lines[0]["template"]["trace_messages"] == lines[1]["template"]["trace_messages"]
+
+
+class Broken(Stage):
+    """A stage that fails before there is an answer."""
+
+    name = "Broken"
+    scope = "answer"
+    before = frozenset({Slot.GENERATE_ANSWER})
+
+    async def execute(self, context: VerificationContext) -> None:
+        raise OSError("no disk")
+
+
+@pytest.mark.parametrize("source", ["talks.journal", "talks.jsonl"])
+def test_an_item_without_an_answer_is_not_exported(source: str, talks: Talks) -> None:
+    talks.plugins.register(offering(extra_stages=[Broken]))
+    question = "{id: q, question: Which day, answer: {days: {description: The days, ground_truth: 14}}}"
+    Path("talks.yaml").write_text(f"karenina: 1\nname: talks\nquestions: [{question}]\n", "utf-8")
+    talks.karenina("run", "talks.yaml", *MODELS, "--journal", "talks.journal")
+    if source == "talks.jsonl":
+        Path("talks.journal").unlink()
+    done = talks.karenina("export", source, "--format", "recording")
+
+    assert exported(done) == []
+    assert "1 answer is left out (items without an answer: 1)" in done.err

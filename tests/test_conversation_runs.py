@@ -450,7 +450,10 @@ ENTRY = "turns.0: write a text in quotes, or a mapping with `say` or `end`, not 
         ("[]", "turns: the list is empty; write what the user says after the first answer, or remove `turns`"),
         ("['  ']", "turns.0.say: it must not be blank"),
         ("[{say: Sure, when: {tool: ' '}}]", "turns.0.when.tool: it must not be blank"),
-        ("[{say: Sure, when: sorry}]", "turns.0.when: write a mapping with keys such as said, tool"),
+        (
+            "[{say: Sure, when: sorry}]",
+            "turns.0.when: write a mapping with keys such as not_said, not_tool, said, tool",
+        ),
         ("[{say: a, id: x}, {say: b, id: x}]", "turns: two turns have the id 'x'; rename one of them"),
     ],
 )

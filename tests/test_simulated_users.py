@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 import signal
@@ -340,22 +342,96 @@ def test_a_recorded_conversation_needs_no_user(shop: Shop, tmp_path: Path) -> No
     assert [turn["turn"] for turn in result["extensions"]["karenina-conversation"]["conversation"]["turns"]] == [1, 2]
 
 
+ENDED = "answer: {ended: {from: conversation.ended, ground_truth: goal}, "
+
+
+def judge_export(shop: Shop, file: Path, *more: str, states_end: bool = True) -> tuple[Any, Any]:
+    """Run the benchmark, export its answers, and judge them again. Returns both results."""
+    run_karenina("run", file, *MODELS, "-o", "live.jsonl", "--journal", "live.journal", *more, plugins=shop.plugins)
+    exported = run_karenina("export", "live.journal", "--format", "recording", plugins=shop.plugins)
+    rows = [json.loads(line) for line in exported.out.splitlines()]
+    if not states_end:
+        rows = [{key: value for key, value in row.items() if key != "conversation"} for row in rows]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    again = ("--recordings", "answers.jsonl", "-j", "scripted:j", "-o", "again.jsonl", "--json", *more)
+    (live,) = run_karenina("export", "live.jsonl", "--format", "json", plugins=shop.plugins).json["results"]
+    done = run_karenina("run", file, *again, plugins=shop.plugins)
+    assert done.code in (0, 1, 4), done.err
+    return live, done.json["results"][0]
+
+
 def test_the_end_of_a_recorded_user_is_not_known(shop: Shop, tmp_path: Path) -> None:
     file = write(tmp_path / "b.yaml", "one")
-    ended = "answer: {ended: {from: conversation.ended, ground_truth: goal}, "
-    file.write_text(file.read_text("utf-8").replace("answer: {", ended), "utf-8")
-    live = run_karenina("run", file, *MODELS, "-o", "live.jsonl", "--json", plugins=shop.plugins)
-    run_karenina("export", "live.jsonl", "--format", "recording", "-o", "answers.jsonl", plugins=shop.plugins)
-    options = ("--recordings", "answers.jsonl", "-j", "scripted:j", "-o", "again.jsonl", "--json")
-    again = run_karenina("run", file, *options, plugins=shop.plugins)
+    file.write_text(file.read_text("utf-8").replace("answer: {", ENDED), "utf-8")
+    live, result = judge_export(shop, file, states_end=False)
 
-    assert live.json["results"][0]["template"]["field_results"] == {"ended": True, "days": True}
-    (result,) = again.json["results"]
+    assert live["template"]["field_results"] == {"ended": True, "days": True}
     assert result["outcome"] == "undecided"
     assert result["template"]["field_results"] == {"ended": None, "days": True}
     assert "a recording does not state why its user stopped" in json.dumps(result)
     stats = run_karenina("stats", "again.jsonl", plugins=shop.plugins).out
     assert re.search("Ended +1 not recorded", stats)
+
+
+@pytest.mark.parametrize(
+    ("last", "limit", "at_limit", "ended", "reached", "outcome"),
+    [
+        ({"say": None, "done": True, "reached": True}, 5, "judge", "goal", True, "correct"),
+        ({"say": None, "done": True, "reached": False}, 5, "judge", "gave_up", False, "partial"),
+        ({"say": "Go on.", "done": False, "reached": True}, 2, "judge", "limit", True, "partial"),
+        ({"say": "Go on.", "done": False, "reached": False}, 2, "fail", "limit", False, "auto_failed"),
+    ],
+)
+def test_an_exported_user_ends_as_it_did(
+    shop: Shop, tmp_path: Path, last: Any, limit: int, at_limit: str, ended: str, reached: bool, outcome: str
+) -> None:
+    file = write(tmp_path / "b.yaml", "one", limit=limit)
+    text = file.read_text("utf-8").replace(f"max_turns: {limit}", f"max_turns: {limit}, at_limit: {at_limit}")
+    known = "turns: {from: conversation.turns, ground_truth: 2}, goal: {from: conversation.reached, ground_truth: true}"
+    file.write_text(text.replace("answer: {", f"{ENDED}{known}, "), "utf-8")
+    first = {"say": "It is W12.", "done": False, "reached": False}
+    shop.models.fill = lambda messages, schema, info: (
+        (first if sum(message.role == "user" for message in messages) == 1 else last)
+        if "say" in schema["properties"]
+        else Shop.fill(messages, schema, info)
+    )
+    live, again = judge_export(shop, file)
+
+    expected = {"conversation.ended": ended, "conversation.turns": 2, "conversation.reached": reached}
+    for result in (live, again):
+        assert result["outcome"] == outcome
+        assert result["extensions"]["karenina-conversation"]["conversation"]["ended"] == ended
+        if outcome != "auto_failed":
+            assert {name: value["value"] for name, value in result["template"]["known_values"].items()} == expected
+
+
+def test_an_exported_user_may_end_after_the_first_answer(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one")
+    file.write_text(file.read_text("utf-8").replace("answer: {", ENDED), "utf-8")
+    shop.models.fill = lambda messages, schema, info: OVER if "say" in schema["properties"] else {"days": 4711}
+    live, again = judge_export(shop, file)
+
+    assert live["template"]["field_results"] == again["template"]["field_results"] == {"ended": True, "days": True}
+    assert live["template"]["raw_llm_response"] == again["template"]["raw_llm_response"]
+
+
+def test_the_fault_of_an_exported_user_is_found_again(shop: Shop, tmp_path: Path) -> None:
+    live, again = judge_export(shop, write(tmp_path / "b.yaml", "spoken"))
+
+    faults = [result["extensions"]["karenina-conversation"]["user_fault"] for result in (live, again)]
+    assert faults == ["truth", "truth"]
+    assert live["outcome"] == again["outcome"] == "stage_error"
+
+
+def test_an_unknown_end_of_a_recorded_user_is_listed(shop: Shop, tmp_path: Path) -> None:
+    file, recorded = write(tmp_path / "b.yaml", "one"), tmp_path / "answers.jsonl"
+    trace = [{"role": "assistant", "content": "It takes 4711 days."}]
+    row = {"question_id": "one", "trace": trace, "conversation": {"ended": "gaol"}}
+    recorded.write_text(json.dumps(row) + "\n", "utf-8")
+    done = run_karenina("run", file, "--recordings", recorded, "-j", "scripted:j", plugins=shop.plugins)
+
+    assert done.code == 2
+    assert "1 recorded user ends in an unknown way: 'one' ('gaol'; did you mean 'goal'?)" in done.err
 
 
 def judge_recording(shop: Shop, folder: Path, *texts: str, more: Sequence[str] = ()) -> CommandResult:
@@ -367,7 +443,7 @@ def judge_recording(shop: Shop, folder: Path, *texts: str, more: Sequence[str] =
     return run_karenina("run", file, *options, plugins=shop.plugins)
 
 
-@pytest.mark.parametrize("blank", ["", " \n", "\u200b"])
+@pytest.mark.parametrize("blank", ["", " \n", "\u200b", "\u3164\U000e0041"])
 def test_an_empty_message_of_a_recorded_user_is_listed(shop: Shop, tmp_path: Path, blank: str) -> None:
     texts = ("The number?", blank, "Please?", "W12.", "It takes 4711 days.")
     done = judge_recording(shop, tmp_path, *texts)
@@ -389,11 +465,24 @@ def test_a_recorded_message_without_an_answer_is_no_turn(shop: Shop, tmp_path: P
     assert result["outcome"] == "correct"
 
 
-def test_statistics_state_how_many_users_are_at_fault(shop: Shop, tmp_path: Path) -> None:
-    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken", "long"), tmp_path / "out.jsonl"
-    run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
-    done = run_karenina("stats", output, plugins=shop.plugins)
+def read_page(file: Path) -> str:
+    """Return the data of a report page."""
+    blocks = re.findall(r'<script type="text/plain" id="karenina-[\w-]+">([^<]*)</script>', file.read_text("utf-8"))
+    return "".join(gzip.decompress(base64.b64decode(block)).decode() for block in blocks)
 
+
+def test_faulty_users_are_stated_with_the_bounds_of_the_rate(shop: Shop, tmp_path: Path) -> None:
+    file, output = write(tmp_path / "b.yaml", "one", "bad", "empty", "spoken", "long"), tmp_path / "out.jsonl"
+    run = run_karenina("run", file, *MODELS, "-o", output, plugins=shop.plugins)
+    done = run_karenina("stats", output, plugins=shop.plugins)
+    report = run_karenina("report", output, "-o", tmp_path / "page.html", plugins=shop.plugins)
+
+    bounds = "pass rate 20.0% if these were wrong, 80.0% if right"
+    line = f"3 of 5 conversations not judged, because the simulated user was at fault; {bounds}"
+    assert line in run.out
+    assert bounds in done.out
+    assert report.code == 0, report.err
+    assert line in read_page(tmp_path / "page.html")
     assert "3 of 5 simulated users at fault (60.0%), not judged: 1 empty, 1 truth, 1 too long" in done.out
     assert "1 of 2 judged" in done.out
 

@@ -186,6 +186,16 @@ def test_reasoning_in_a_trace_joins_what_the_server_gave_apart() -> None:
         *("", " \n", "\u200b", "\ufeff\u200b\u2060", "</s>", "<|im_end|>", "<think>\n\n</think>"),
         f"<think>{' ' * 100}</think>{' ' * 100}",
         "[THINK]\u200b[/THINK]</s>\n",
+        *(
+            "\u3164",
+            "\U000e0041",
+            "\u2800",
+            "\u115f\u1160\uffa0",
+            "\ufe0e\U000e0100",
+            "\u034f\u180e",
+            "\x9f",
+            "\U0001d159",
+        ),
     ],
 )
 def test_a_reply_of_nothing_that_can_be_seen_has_no_content(text: str) -> None:

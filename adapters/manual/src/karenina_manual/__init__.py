@@ -9,10 +9,10 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_manual.settings import ManualExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, Message
+    from karenina_core.models.ports import AgentPort, AgentReply, CallInfo, LLMPort
 
 __all__ = ["ManualExtra", "plugin"]
 
@@ -54,11 +54,12 @@ def _needs_agent(model: ModelConfig) -> Callable[[CallInfo], bool]:
     return recordings_of(model).is_conversation
 
 
-def _recording(model: ModelConfig, info: CallInfo) -> str | Sequence[Message]:
+def _recording(model: ModelConfig, info: CallInfo) -> AgentReply:
     """Return the recorded answer for a call. Raises `PortError` if there is none."""
+    from karenina_manual.ports import find_reply
     from karenina_manual.recordings import recordings_of
 
-    return recordings_of(model).find(info).said
+    return find_reply(model, recordings_of(model), info)
 
 
 def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit

@@ -44,7 +44,9 @@ class RecordedLLM:
         last = recorded[-1] if recorded else Message.assistant()
         if final is None and (last.role != "assistant" or last.tool_calls or end[0] not in STOPPED):
             raise _no_answer_error(self._model, info, str(validate_trace(recorded).error))
-        return LLMReply(final or "", _NO_CALLS, end[0], None, last.reasoning, end[1], last.notes)
+        return LLMReply(
+            final or "", _NO_CALLS, end[0], None, last.reasoning, *(end[1], last.notes, answer.conversation)
+        )
 
     async def aclose(self) -> None:
         """Do nothing, because no connection is open."""
@@ -63,18 +65,30 @@ class RecordedAgent:
         `messages` and limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no
         assistant message.
         """
-        answer = _find_answer(self._model, self._recordings, info)
-        recorded, end, why = answer.said, answer.finish_reason, answer.server_reason
-        work = None if answer.patch is None else {"diff": answer.patch}
-        if isinstance(recorded, str):
-            return AgentReply((Message.assistant(recorded),), _NO_CALLS, recorded=work)
-        for start, message in enumerate(recorded):
-            if message.role not in ("system", "user"):
-                return AgentReply(recorded[start:], _NO_CALLS, finish_reason=end, server_reason=why, recorded=work)
-        raise _no_answer_error(self._model, info, "the conversation contains no assistant message")
+        return find_reply(self._model, self._recordings, info)
 
     async def aclose(self) -> None:
         """Do nothing, because no connection is open."""
+
+
+def find_reply(model: ModelConfig, recordings: Recordings, info: CallInfo) -> AgentReply:
+    """Return the recording for the question in `info`, starting with the first assistant message.
+
+    Raises a permanent `PortError` if there is no recording, or if it contains no assistant message.
+    """
+    answer = _find_answer(model, recordings, info)
+    recorded, work = answer.said, None if answer.patch is None else {"diff": answer.patch}
+    if isinstance(recorded, str):
+        return AgentReply((Message.assistant(recorded),), _NO_CALLS, recorded=work)
+    for start, message in enumerate(recorded):
+        if message.role not in ("system", "user"):
+            return AgentReply(
+                *(recorded[start:], _NO_CALLS, answer.limit_reached, answer.finish_reason),
+                server_reason=answer.server_reason,
+                recorded=work,
+                conversation=answer.conversation,
+            )
+    raise _no_answer_error(model, info, "the conversation contains no assistant message")
 
 
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Answer:

@@ -23,9 +23,11 @@ from karenina_toolkit.traces import (
     add_end,
     convert_exchanges,
     convert_recording,
+    find_conversation,
     find_end,
     is_conversation,
     is_delimited,
+    is_limit_reached,
     is_transcript,
     parse_json_conversation,
     read_delimited,
@@ -47,12 +49,17 @@ STOPPED: Final = ("length", "content_filter", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A recorded answer: its text or messages, how the reply ended, and the patch of a workspace, if any."""
+    """A recorded answer: its text or messages, how the reply ended, and what else is known of its conversation.
+
+    `patch` is the work of an agent in a workspace, as `git diff` writes it.
+    """
 
     said: str | tuple[Message, ...]
     finish_reason: FinishReason = "stop"
     server_reason: str | None = None
     patch: str | None = None
+    limit_reached: bool = False
+    conversation: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +407,7 @@ def _to_answer(value: Any) -> Answer:
         messages = convert_exchanges(value[_EXCHANGES])
     else:
         messages = convert_recording(value)
-    return Answer(tuple(messages), *find_end(value))
+    return Answer(tuple(messages), *find_end(value), is_limit_reached(value), find_conversation(value))
 
 
 def _is_empty(value: Any) -> bool:

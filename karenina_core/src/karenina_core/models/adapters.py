@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from karenina_core.models.attachments import MediaLimit
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import AgentPort, CallInfo, LLMPort, Message, ParserPort
+    from karenina_core.models.ports import AgentPort, AgentReply, CallInfo, LLMPort, ParserPort
 
 
 class AgentTier(StrEnum):
@@ -39,8 +39,8 @@ class AdapterSpec:
     - `mismatches(model, asked, others)` is called before a run. `asked` are the questions in the run, and `others` are
       the questions that the run skips. It yields messages about questions in `asked` that have no recording, and about
       recordings for questions that are in neither `asked` nor `others`.
-    - `recording(model, info)` returns the recorded answer to a question: text, or the messages of a conversation. It is
-      called before a run, and raises `PortError` if there is no usable recording.
+    - `recording(model, info)` returns the recorded answer to a question as the agent port does. It is called before a
+      run, and raises `PortError` if there is no usable recording.
     - `unavailable()` returns None if the adapter can be used. Otherwise, it returns the reason and the command that
       installs the missing packages. It must not import anything heavy.
     - `needs_agent(model)` returns a function that takes a `CallInfo`. The function returns whether an answer has to
@@ -81,7 +81,7 @@ class AdapterSpec:
     uses: Collection[str] | None = None
     check: Callable[[ModelConfig], None] | None = None
     mismatches: Callable[[ModelConfig, Iterable[CallInfo], Iterable[CallInfo]], Iterable[str]] | None = None
-    recording: Callable[[ModelConfig, CallInfo], str | Sequence[Message]] | None = None
+    recording: Callable[[ModelConfig, CallInfo], AgentReply] | None = None
     unavailable: Callable[[], str | None] | None = None
     needs_agent: Callable[[ModelConfig], Callable[[CallInfo], bool]] | None = None
     media: Callable[[ModelConfig], Mapping[str, MediaLimit]] | None = None

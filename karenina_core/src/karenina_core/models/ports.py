@@ -237,7 +237,7 @@ class LLMReply:
     """A model's reply. `model` is the provider's name for the model, if reported.
 
     If `finish_reason` is "other" or "failed", `server_reason` is the reason given by the server. `notes` has the same
-    meaning as in `Message`.
+    meaning as in `Message`. `conversation` is what a recording states about its conversation beside the messages.
     """
 
     text: str
@@ -247,6 +247,7 @@ class LLMReply:
     reasoning: str | None = None
     server_reason: str | None = None
     notes: tuple[str, ...] = ()
+    conversation: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -364,6 +365,7 @@ class AgentReply:
     """The result of an agent's run, even if the turn limit was reached. `trace` starts after the initial messages.
 
     `recorded` is set by the run: the work in the workspace, from the `recorder` of the options.
+    `conversation` has the same meaning as in `LLMReply`.
     """
 
     trace: tuple[Message, ...]
@@ -373,6 +375,7 @@ class AgentReply:
     model: str | None = None
     server_reason: str | None = None
     recorded: Mapping[str, Any] | None = None
+    conversation: Mapping[str, Any] | None = None
 
 
 class Port(Protocol):

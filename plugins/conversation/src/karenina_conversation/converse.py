@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import ClassVar, Final, cast
 from uuid import uuid4
 
-from karenina_conversation.fields import Entry, QuestionFields, TurnFields, is_blank
-from karenina_conversation.recorded import is_same_text, recording_problems, split_recorded
+from karenina_conversation.fields import Entry, QuestionFields, TurnFields
+from karenina_conversation.recorded import ends_conversation, is_same_text, recording_problems, split_recorded
 from karenina_conversation.settings import ConversationSettings
 from karenina_conversation.simulated_user import SIMULATED_USER, SimulatedUser, SimulatedUserFailed
 from karenina_conversation.user_side import End, NoNextTurn, Script, UserSide
@@ -39,6 +39,7 @@ from karenina_toolkit.answers.model_turn import (
 )
 from karenina_toolkit.conversations import CONVERSATION, STAGE, Conversation, ConversationTurn, EndReason, RecordedEnd
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
+from karenina_toolkit.printable import is_blank
 
 logger = logging.getLogger("karenina")
 
@@ -147,16 +148,18 @@ class Converse(Stage):
         turn = await take_turn(context, messages, session)
         recorded: list[tuple[str | None, ModelTurn]] = []
         files: list[tuple[Attachment, ...]] = []
-        unknown: RecordedEnd | None = None
+        brief = cast("QuestionFields", context.question_settings).user
+        stated = turn.conversation or {}
+        stopped: EndReason | RecordedEnd | None = None
         if context.answer_is_recorded():
             (_, turn), *recorded = split_recorded(turn)
-            if isinstance(user, SimulatedUser):  # what its user said is recorded, too, but not why it stopped
+            if brief is not None:  # what the user said is recorded, too, and in exports of ours also why it stopped
                 user = Script([Entry(say="(nothing)" if is_blank(said or "") else said) for said, _ in recorded])
-                unknown = "not_recorded"
+                stopped = stated.get("ended") or "not_recorded"
         while True:
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
-            if turn.error is not None or turn.limit_reached or turn.finish_reason == "content_filter":
+            if turn.error is not None or ends_conversation(turn):
                 break
             try:
                 following = await user.next_turn(taken)
@@ -166,7 +169,7 @@ class Converse(Stage):
                     context.set_result_field("user_fault", error.fault)
                 break
             if isinstance(following, End):
-                ended = unknown or following.why
+                ended = stopped or following.why
                 break
             if context.answer_is_recorded():
                 if not recorded or not recorded[0][1].trace or not is_same_text(recorded[0][0], following.said):
@@ -182,7 +185,10 @@ class Converse(Stage):
         every = sorted([*taken, *user.not_taken(taken)], key=lambda turn: turn.number)
         conversation = Conversation(tuple(every), ended)
         context.set_artifact(CONVERSATION, conversation)
+        reached = user.reached if isinstance(user, SimulatedUser) else stated.get("reached")
         described = conversation.to_json()
+        if brief is not None and reached is not None:
+            described["reached"] = reached
         if not context.answer_is_recorded() and (missing := uncounted_turns([turn.usage for turn in turns])):
             described["uncounted_turns"] = missing
         context.set_result_field("conversation", described)
@@ -193,11 +199,14 @@ class Converse(Stage):
             context.offer_value("conversation.ended", None, why=_UNKNOWN_ENDS[ended])
         else:
             context.offer_value("conversation.ended", ended, why="the conversation broke off")
-        if not isinstance(user, SimulatedUser):
-            context.offer_value("conversation.reached", None, why="neither a script nor a recording has a goal")
+        if brief is None:
+            context.offer_value("conversation.reached", None, why="a script has no goal")
             return
-        context.offer_value("conversation.reached", user.reached, why="the simulated user gave no usable reply")
-        if ended == "limit" and user.brief.at_limit == "fail":
+        why = "the simulated user gave no usable reply"
+        if context.answer_is_recorded():
+            why = "the recording does not state whether its user reached the goal"
+        context.offer_value("conversation.reached", reached, why=why)
+        if ended == "limit" and brief.at_limit == "fail":
             context.veto(f"the conversation was stopped after {len(taken)} turns (max_turns)", Outcome.AUTO_FAILED)
 
 

@@ -22,7 +22,7 @@ from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_template.templates.primitives import Primitive, primitive_from_json
 from karenina_toolkit.conversations import MAX_TURNS, script_entries
-from karenina_toolkit.folding import fold
+from karenina_toolkit.printable import is_blank
 
 _RESERVED = ("last", "all")
 
@@ -44,11 +44,6 @@ Said = Annotated[
     PlainSerializer(lambda value: value.to_json()),
     WithJsonSchema({"type": "object", "required": ["type"]}),
 ]
-
-
-def is_blank(text: str) -> bool:
-    """Return whether a message has no visible text."""
-    return not fold(text).strip()
 
 
 def _refuse_blank(text: str) -> str:

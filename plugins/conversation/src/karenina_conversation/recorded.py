@@ -6,20 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from karenina_conversation.fields import is_blank
 from karenina_conversation.user_side import ConditionUndecided, End, Script
-from karenina_core.models.ports import CallInfo, Message, PortError
-from karenina_core.text import compose
+from karenina_core.models.ports import AgentReply, CallInfo, PortError
+from karenina_core.text import compose, did_you_mean
 from karenina_toolkit import traces
 from karenina_toolkit.answers.model_turn import ModelTurn
-from karenina_toolkit.conversations import ConversationTurn, split_at_user
+from karenina_toolkit.conversations import USER_ENDS, ConversationTurn, split_at_user
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
+from karenina_toolkit.printable import is_blank
 
 if TYPE_CHECKING:
     from karenina_conversation.fields import QuestionFields
     from karenina_core import Question, VerificationConfig
 
 _NAMED: Final = 3
+_ENDS: Final = (None, *USER_ENDS)
+"""How a recorded user may have ended. None is unknown."""
 
 
 def split_recorded(turn: ModelTurn) -> Iterator[tuple[str | None, ModelTurn]]:
@@ -32,6 +34,11 @@ def split_recorded(turn: ModelTurn) -> Iterator[tuple[str | None, ModelTurn]]:
     last = len(parts) - 1 if parts[-1][1] or len(parts) == 1 else len(parts) - 2
     for at, (said, trace) in enumerate(parts):
         yield said, replace(turn, trace=trace) if at == last else ModelTurn(trace, is_plain=turn.is_plain)
+
+
+def ends_conversation(reply: AgentReply | ModelTurn) -> bool:
+    """Return whether a conversation breaks off after a reply: the provider stopped it, or an agent reached a limit."""
+    return reply.limit_reached or reply.finish_reason == "content_filter"
 
 
 def is_same_text(one: str | None, other: str) -> bool:
@@ -52,19 +59,23 @@ def recording_problems(
             continue
         scripted: dict[str, str] = {}
         played: dict[str, str] = {}
+        ended: dict[str, str] = {}
         for question, fields in questions:
             for replicate in range(1, config.core.replicate_count + 1):
                 try:
                     said = find(model, CallInfo(question.id, question.question, replicate))
                 except PortError:
-                    continue  # reported with the other missing recordings
+                    continue  # reported with the other missing recordings, or a failed call
                 if fields.turns and (why := _difference(question, fields, said)):
                     scripted.setdefault(question.id, f"{question.id!r} ({why})")
                 elif fields.user is not None and (number := _empty_turn(said)):
                     played.setdefault(question.id, f"{question.id!r} (turn {number})")
+                if fields.user is not None and (end := (said.conversation or {}).get("ended")) not in _ENDS:
+                    ended.setdefault(question.id, f"{question.id!r} ({end!r}{did_you_mean(str(end), USER_ENDS)})")
         for found, one, several in (
             (scripted, "recorded conversation differs from `turns`", "recorded conversations differ from `turns`"),
             (played, "recorded user sends an empty message", "recorded users send an empty message"),
+            (ended, "recorded user ends in an unknown way", "recorded users end in an unknown way"),
         ):
             if found:
                 named = ", ".join([*found.values()][:_NAMED])
@@ -72,13 +83,14 @@ def recording_problems(
                 yield f"model {model.id!r}: {len(found)} {one if len(found) == 1 else several}: {named}{more}"
 
 
-def _difference(question: Question, fields: QuestionFields, said: str | Sequence[Message]) -> str | None:
+def _difference(question: Question, fields: QuestionFields, said: AgentReply) -> str | None:
     """Return how a recording differs from the script, or None if it does not.
 
-    A condition that cannot be decided is not a difference: the run reports it.
+    A condition that cannot be decided is not a difference: the run reports it. Neither is the end of a conversation whose
+    last answer was refused, or whose agent reached its limit.
     """
     script, number = Script(fields.turns), 1
-    parts = list(split_at_user(_after_question(said)))
+    parts = list(split_at_user(said.trace))
     for at, (_, trace) in enumerate(parts):
         turn = ConversationTurn(number, said=question.question, trace=trace, final=traces.final_ai_message(trace))
         try:
@@ -90,7 +102,7 @@ def _difference(question: Question, fields: QuestionFields, said: str | Sequence
             return None if recorded is None else f"it has another message of the user after turn {number}"
         number = following.number
         if recorded is None:
-            return f"it has no turn {number}"
+            return None if ends_conversation(said) else f"it has no turn {number}"
         if not is_same_text(recorded, following.said):
             return f"turn {number} is another: {recorded[:60]!r}"
         if not answer:
@@ -98,17 +110,7 @@ def _difference(question: Question, fields: QuestionFields, said: str | Sequence
     return None
 
 
-def _empty_turn(said: str | Sequence[Message]) -> int | None:
+def _empty_turn(said: AgentReply) -> int | None:
     """Return the first turn of a recording in which the user sends an empty message, or None."""
-    messages = _after_question(said)
-    return next(
-        (at for at, (text, _) in enumerate(split_at_user(messages), 1) if at > 1 and is_blank(text or "")), None
-    )
-
-
-def _after_question(said: str | Sequence[Message]) -> list[Message]:
-    """Return the messages of a recording after the question."""
-    messages = [Message.assistant(said)] if isinstance(said, str) else list(said)
-    while messages and messages[0].role in ("system", "user"):
-        messages.pop(0)
-    return messages
+    turns = enumerate(split_at_user(said.trace), 1)
+    return next((at for at, (text, _) in turns if at > 1 and is_blank(text or "")), None)

@@ -39,6 +39,9 @@ Either the script was over, the user reached the goal or gave up, an `end` condi
 too long (`max_turns`).
 """
 
+USER_ENDS: Final = ("goal", "gave_up", "limit")
+"""The reasons why a conversation with a simulated user ends."""
+
 RecordedEnd = Literal["not_recorded", "recording_ends", "recording_differs"]
 """Why the end of a recorded conversation is unknown.
 

@@ -6,11 +6,27 @@ import re
 from typing import Final
 from unicodedata import category, combining, east_asian_width
 
+INVISIBLE: Final = (
+    r"\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+"""Characters without a glyph, for a character class of a pattern that also contains `\\s`.
+
+These are control characters, the default-ignorable code points of Unicode (such as zero-width and direction marks,
+variation selectors, tags and Hangul fillers), annotation marks, and signs that are drawn blank (Braille and others).
+"""
+_BLANK: Final = re.compile(rf"[\s{INVISIBLE}]*")
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
 """The Unicode categories of zero-width characters: marks and format characters."""
 _SPACES: Final = 8
 """The number of characters to read for each shown one, to allow for collapsed whitespace."""
+
+
+def is_blank(text: str) -> bool:
+    """Return whether `text` has no visible character."""
+    return _BLANK.fullmatch(text) is not None
 
 
 def clean(text: str) -> str:

@@ -144,6 +144,8 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
         values["model"] = reply.model
     if reply.server_reason is not None:
         values["server_reason"] = reply.server_reason
+    if isinstance(reply, LLMReply | AgentReply) and reply.conversation is not None:
+        values["conversation"] = dict(reply.conversation)
     return values
 
 
@@ -161,6 +163,13 @@ def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
         "model": _check_optional_text(values.get("model")),
         "server_reason": _check_optional_text(values.get("server_reason")),
     }
+
+
+def _load_conversation(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    about = values.get("conversation")
+    if about is not None and not isinstance(about, dict):
+        raise TypeError(f"what is known about a conversation must be an object, not {about!r}")
+    return about
 
 
 def _check_text(value: object) -> str:
@@ -197,7 +206,9 @@ def _dump_llm(reply: LLMReply) -> dict[str, Any]:
 def _load_llm(values: Mapping[str, Any]) -> LLMReply:
     reasoning = _check_optional_text(values.get("reasoning"))
     notes = tuple(map(_check_text, values.get("notes", ())))
-    return LLMReply(_check_text(values["text"]), reasoning=reasoning, notes=notes, **_load_common(values))
+    about = _load_conversation(values)
+    text = _check_text(values["text"])
+    return LLMReply(text, reasoning=reasoning, notes=notes, conversation=about, **_load_common(values))
 
 
 def _dump_parser(reply: ParserReply) -> dict[str, Any]:
@@ -229,8 +240,8 @@ def _load_agent(values: Mapping[str, Any]) -> AgentReply:
     recorded = values.get("recorded")
     if not isinstance(recorded, dict | None):
         raise TypeError("the recorded work must be an object")
-    limit_reached = bool(values.get("limit_reached", False))
-    return AgentReply(trace, limit_reached=limit_reached, recorded=recorded, **_load_common(values))
+    stopped, about = bool(values.get("limit_reached", False)), _load_conversation(values)
+    return AgentReply(trace, limit_reached=stopped, recorded=recorded, conversation=about, **_load_common(values))
 
 
 def _dump_turn(reply: Turn) -> dict[str, Any]:

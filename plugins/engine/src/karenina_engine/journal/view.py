@@ -18,7 +18,14 @@ from karenina_engine.journal.compression import RESULT_COLUMN, TextReader
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
 from karenina_engine.journal.rows import DECODE_ERRORS, load_attachment, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import ATTACHMENT, LAST_RUN, is_intact
-from karenina_engine.results.result_file import default_journal, digest_run, read_header, recorded_answer
+from karenina_engine.results.result_file import (
+    default_journal,
+    digest_run,
+    read_header,
+    recorded_answer,
+    warn_about_left_out,
+    why_not_recorded,
+)
 from karenina_engine.results.table_columns import CALLS, Row, make_row
 from karenina_engine.results.tables import Table
 from karenina_toolkit.conversations import STAGE as CONVERSE
@@ -235,21 +242,21 @@ class JournalView:
 
         Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
         answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of
-        `Message.to_dict`. Failed calls are omitted, and so are conversations that broke off or have no result, because
-        a journal contains only the model's side of them; a warning states how many have no result. Set `model` to the
-        id of an answering model to get only that model's answers.
+        `Message.to_dict`, with how it ended (see `recorded_answer`). Failed calls are omitted, and so are conversations
+        that broke off or have no result, because a journal contains only the model's side of them; warnings state how
+        many. Set `model` to the id of an answering model to get only that model's answers.
         """
         seen: set[tuple[str, str, int]] = set()
-        finished: set[tuple[str, str, int]] = set()
+        left_out: dict[tuple[str, str, int], str] = {}
         for line in self.results(model):
             with self._damage("results"):
                 result = json.loads(line)
                 meta = result["metadata"]
-                finished.add((meta["question_id"], meta["answering_id"], meta.get("replicate") or 1))
+                answer = (meta["question_id"], meta["answering_id"], meta.get("replicate") or 1)
+                if (why := why_not_recorded(result)) is not None:
+                    left_out[answer] = why
+                    continue
                 recorded = recorded_answer(result)
-            if recorded is None:
-                continue
-            answer = (recorded["question_id"], recorded["model"], recorded["replicate"])
             if answer not in seen:
                 seen.add(answer)
                 yield recorded
@@ -264,9 +271,11 @@ class JournalView:
             with self._damage("replies", row):
                 reply = json.loads(row[19])
                 content = {"text": reply["text"]} if row[1] == "llm" else {"trace": reply["trace"]}
-            yield {**_named(answer), **content}
+                ends = {key: reply[key] for key in ("finish_reason", "limit_reached") if key in reply}
+            seen.add(answer)
+            yield {**_named(answer), **content, **ends}
         talks = self._all("SELECT DISTINCT question_id, model, replicate FROM replies WHERE stage = ?", CONVERSE)
-        missing = sum(answer not in finished and model in (None, answer[1]) for answer in talks)
+        missing = sum(answer not in seen | left_out.keys() and model in (None, answer[1]) for answer in talks)
         if missing:
             logger.warning(
                 "%s without a result %s left out; finish the run with `karenina resume %s` to export %s",
@@ -275,6 +284,7 @@ class JournalView:
                 self.path,
                 "it" if missing == 1 else "them",
             )
+        warn_about_left_out(why for answer, why in left_out.items() if answer not in seen)
 
     def calls(self) -> Table:
         """Return a table of all stored calls, in the order in which they were stored. `CALLS` lists its columns."""

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
+from karenina_toolkit.conversations import OWNER
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -138,6 +139,20 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
     return _QUOTATION.sub(fold, error[: 2 * _STORED_LENGTH])
 
 
+class UserFaults(BaseModel):
+    """How many of the items with a simulated user were not judged because the user was at fault.
+
+    `worst` and `best` are the shares of correct items if all of these were wrong or right, respectively.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    items: int
+    faulty: int
+    worst: float
+    best: float
+
+
 class Counts(BaseModel):
     """Counts of outcomes.
 
@@ -145,7 +160,7 @@ class Counts(BaseModel):
     undecided, and `scored` items only have trait scores. `worst` and `best` are the shares of correct items if every
     unjudged item were wrong or right, respectively. They do not include items that only lack a trait score, because
     such items would have no verdict anyway. `mean_granular` is the mean granular result of `granular_out_of` items, and
-    `traits` contains a summary of each trait by name.
+    `traits` contains a summary of each trait by name. `users` is None unless a simulated user was at fault.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -160,6 +175,7 @@ class Counts(BaseModel):
     mean_granular: float | None = None
     granular_out_of: int = 0
     traits: dict[str, TraitSummary] = {}
+    users: UserFaults | None = None
 
 
 class GroupSummary(Counts):
@@ -322,6 +338,14 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
     )
 
 
+def _user_faults(summary: GroupSummary, items: int, faulty: int) -> UserFaults | None:
+    """Return the counts and bounds for simulated users at fault, or None if there are none."""
+    if not faulty:
+        return None
+    hits, asked = summary.pass_rate.hits, summary.pass_rate.out_of + faulty
+    return UserFaults(items=items, faulty=faulty, worst=hits / asked, best=(hits + faulty) / asked)
+
+
 class Totals:
     """Running totals of results: the summary, the groups, the failures and the usage.
 
@@ -332,6 +356,7 @@ class Totals:
     def __init__(self, *, per_question: int | None = None) -> None:
         self._tally = RunTally(per_question)
         self._traits: dict[GroupKey, TraitTally] = {}
+        self._users: dict[GroupKey, list[int]] = {}
         self._answers: set[int] = set()
         self._used = [0] * len(_USAGE_FIELDS)
         self._failures = FailureCounts()
@@ -352,6 +377,11 @@ class Totals:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:
             self._traits.setdefault(group, TraitTally()).add(result.rubric)
+        owned = result.extensions.get(OWNER, {})
+        if "user_fault" in owned or "user_checked" in owned:
+            users = self._users.setdefault(group, [0, 0])
+            users[0] += 1
+            users[1] += "user_fault" in owned
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))
         for name, part in (template.usage_metadata or {}).items():
             if name != "total" and (part.get("scope") != "answer" or answer not in self._answers):
@@ -366,9 +396,12 @@ class Totals:
     def by_models(self) -> dict[GroupKey, GroupSummary]:
         """Return the summary of each group, by the ids of its answering model and judge."""
         return {
-            group: summary.model_copy(update={"traits": self._traits[group].summaries()})
-            if group in self._traits
-            else summary
+            group: summary.model_copy(
+                update={
+                    "traits": self._traits[group].summaries() if group in self._traits else {},
+                    "users": _user_faults(summary, *self._users.get(group, (0, 0))),
+                }
+            )
             for group, summary in self._tally.groups().items()
         }
 

@@ -10,9 +10,11 @@ import asyncio
 import errno
 import hashlib
 import json
+import logging
 import os
 import stat
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,12 +22,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
+from karenina_toolkit.conversations import OWNER as CONVERSATIONS
 from karenina_toolkit.conversations import STAGE as CONVERSE
+from karenina_toolkit.conversations import USER_ENDS
 from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from io import FileIO
 
+
+logger = logging.getLogger("karenina")
 
 _BEGINNING: Final = b'{"run":'
 TABLE_LINE: Final = b'{"table":'
@@ -92,19 +98,32 @@ def read_header(path: Path) -> Mapping[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer in a result's JSON object, or None if there is none, or a conversation that broke off.
+def why_not_recorded(result: Mapping[str, Any]) -> str | None:
+    """Return why a result's JSON object has no answer that could be judged again, or None if it has one."""
+    template = result.get("template", {})
+    broke_off = (result["metadata"].get("error") or "").startswith(f"{CONVERSE}:")
+    if broke_off or (result["outcome"] == Outcome.MODEL_ERROR.value and _conversation_of(result)):
+        return "conversations that broke off"
+    if result["outcome"] == Outcome.MODEL_ERROR.value:
+        return "failed calls"
+    stopped = template.get("response_refused") or template.get("response_truncated")
+    there = template.get("trace_messages") or template.get("raw_llm_response") or stopped
+    return None if there else "items without an answer"
+
+
+def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer in a result's JSON object, which has one (see `why_not_recorded`).
 
     The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
     an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused, it also
-    has a `finish_reason`.
+    has a `finish_reason`, and if an agent reached its limit, `limit_reached`. For a simulated user, `conversation`
+    states why it `ended` and whether the goal was `reached`.
     """
-    meta, template = result["metadata"], result.get("template", {})
-    if result["outcome"] == Outcome.MODEL_ERROR.value or (meta.get("error") or "").startswith(f"{CONVERSE}:"):
-        return None
+    meta, template, talk = result["metadata"], result.get("template", {}), _conversation_of(result)
     trace = template.get("trace_messages")
     end = "content_filter" if template.get("response_refused") else ""
     end = end or ("length" if template.get("response_truncated") else "")
+    about = {key: talk[key] for key in ("ended", "reached") if talk.get(key) is not None}
     return {
         "question_id": meta["question_id"],
         "replicate": meta.get("replicate") or 1,
@@ -112,7 +131,23 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
         "question": meta["question_text"],
         **({"trace": trace} if trace else {"text": template.get("raw_llm_response", "")}),
         **({"finish_reason": end} if end else {}),
+        **({"limit_reached": True} if template.get("recursion_limit_reached") else {}),
+        **({"conversation": about} if about.get("ended") in USER_ENDS or "reached" in about else {}),
     }
+
+
+def _conversation_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a result's JSON object states about its conversation. It is empty for a single answer."""
+    talk = result.get("extensions", {}).get(CONVERSATIONS, {}).get("conversation")
+    return talk if isinstance(talk, Mapping) else {}
+
+
+def warn_about_left_out(reasons: Iterable[str]) -> None:
+    """Log how many answers an export of recordings leaves out, for each reason of `why_not_recorded`."""
+    counts = Counter(reasons)
+    if many := counts.total():
+        named = ", ".join(f"{why}: {count}" for why, count in counts.items())
+        logger.warning("%s left out (%s)", "1 answer is" if many == 1 else f"{many} answers are", named)
 
 
 def default_output(benchmark: Path) -> Path:

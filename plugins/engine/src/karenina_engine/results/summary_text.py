@@ -10,7 +10,7 @@ from karenina_toolkit.printable import clean, in_one_line, quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
-    from karenina_engine.results.aggregate import Counts, Failure, GroupSummary, Summary
+    from karenina_engine.results.aggregate import Counts, Failure, GroupSummary, Summary, UserFaults
     from karenina_engine.results.rates import Rate, TraitSummary
 
 MAX_TRAITS: Final = 20
@@ -54,6 +54,8 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
         if summary.worst is not None and summary.not_judged < summary.items:
             wrong, right = percent(summary.worst), percent(summary.best)
             yield "Bounds", f"{wrong} if every unjudged item were wrong, {right} if right"
+    for place, line in enumerate(user_lines(summary)):
+        yield "" if place else "Users", line
     yield "Outcomes", ", ".join(f"{count} {name}" for name, count in summary.outcomes.items()) or "none"
     if summary.mean_granular is not None:
         yield (
@@ -120,6 +122,20 @@ def group_lines(summary: Summary) -> Iterator[str]:
         yield f"{name}{share_text(group)}{unjudged_text(group)}"
     if len(summary.groups) > MAX_GROUPS:
         yield f"and {len(summary.groups) - MAX_GROUPS} more groups"
+
+
+def user_lines(summary: Summary) -> Iterator[str]:
+    """Yield a line for each group with a simulated user at fault, with the bounds of its pass rate."""
+    for group in summary.groups[:MAX_GROUPS]:
+        if (users := group.users) is not None:
+            name = f"{shorten(group.name, _MAX_NAME)}: " if len(summary.groups) > 1 else ""
+            of = f"{users.faulty:,} of {quantity(users.items, 'conversation')} not judged"
+            yield f"{name}{of}, because the simulated user was at fault; {fault_bounds(users)}"
+
+
+def fault_bounds(users: UserFaults) -> str:
+    """Return the bounds of a pass rate as text, for items that were not judged because of a simulated user."""
+    return f"pass rate {percent(users.worst)} if these were wrong, {percent(users.best)} if right"
 
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:

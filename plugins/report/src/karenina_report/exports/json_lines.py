@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from karenina_core.data.result import VerificationResult
 from karenina_core.text import replace_surrogates
 from karenina_engine.journal.view import JournalView
-from karenina_engine.results.result_file import header_line, recorded_answer
+from karenina_engine.results.result_file import header_line, recorded_answer, warn_about_left_out, why_not_recorded
 from karenina_engine.results.result_set import read_results
 from karenina_report.exports.exporter import Exporter
 
@@ -54,12 +54,16 @@ def _answers(request: ExportRequest) -> Iterator[dict[str, Any]]:
         with JournalView(request.journal) as view:
             yield from view.recordings(request.model)
         return
-    seen: set[tuple[str, str, int]] = set()
+    seen: set[tuple[str, ...]] = set()
+    left_out: dict[tuple[str, ...], str] = {}
     for result in request.results:
-        recorded = recorded_answer(result.model_dump(mode="json"))
-        if recorded is not None and (answer := result.item[:2] + result.item[3:]) not in seen:
+        answer, values = (*result.item[:2], str(result.item[3])), result.model_dump(mode="json")
+        if (why := why_not_recorded(values)) is not None:
+            left_out[answer] = why
+        elif answer not in seen:
             seen.add(answer)
-            yield recorded
+            yield recorded_answer(values)
+    warn_about_left_out(why for answer, why in left_out.items() if answer not in seen)
 
 
 JSONL = Exporter(

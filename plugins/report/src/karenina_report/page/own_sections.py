@@ -9,6 +9,7 @@ from typing import Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
+from karenina_engine.results.summary_text import user_lines
 from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
 from karenina_report.statistics.columns import assign_units
 from karenina_report.statistics.run_statistics import group_rates
@@ -77,7 +78,13 @@ def _models(page: PageRuns) -> PageSection:
                     *(group.judged, group.not_judged, *used),
                 ]
             )
-    return PageSection("models", "By answering model", [TableBlock(columns, rows, note=_NOTE, plot=_PLOT)])
+    faults = [
+        f" {label}: {line}."
+        for label, run in zip(page.labels, page.runs, strict=True)
+        for line in user_lines(run.summary)
+    ]
+    note = "".join([_NOTE, *faults])
+    return PageSection("models", "By answering model", [TableBlock(columns, rows, note=note, plot=_PLOT)])
 
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from karenina_engine.results.summary_text import percent, undecided_text
+from karenina_engine.results.summary_text import fault_bounds, percent, undecided_text
 from karenina_report.statistics.statistics_result import Agreement, Coefficient, RunStatistics
 from karenina_terminal.notebook_html import sections_of
 from karenina_terminal.text_layout import Facts, Grid, Title
@@ -78,6 +78,10 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
         yield "" if place else "Pass rate", name + _rate_text(rate, _units(statistics))
     if found_faults := statistics.user_faults:
         yield "Users", _user_text(found_faults)
+        for group in statistics.summary.groups:
+            if group.users is not None:
+                judge = f"{in_one_line(group.judge)}: " if len(statistics.summary.groups) > 1 else ""
+                yield "", f"{judge}{fault_bounds(group.users)}"
     if statistics.summary.not_judged:
         yield "Not judged", f"{statistics.summary.not_judged:,} of {statistics.summary.items:,}"
     if found_ends := statistics.conversations_ended:

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.outcome import Outcome
@@ -65,7 +65,7 @@ class ModelTurn:
 
     `trace` contains the messages of the model and its tools. A plain answer is a single message. `is_plain` states
     whether the turn was requested without an agent port. `error` is the reason why the call failed or the answer cannot
-    be used.
+    be used. `conversation` is what a recording states about its conversation.
     """
 
     trace: tuple[Message, ...]
@@ -74,6 +74,7 @@ class ModelTurn:
     is_plain: bool = False
     error: PortError | None = None
     usage: Usage = NO_USAGE
+    conversation: Mapping[str, Any] | None = None
 
     @property
     def final(self) -> str | None:
@@ -151,7 +152,8 @@ def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
         where = context.answering_model.display_string
         error = PortError(f"the answer from {where} is empty", category=ErrorCategory.EMPTY)
     message = Message("assistant", text, reasoning=reasoning or None, notes=tuple(reply.notes))
-    return ModelTurn((message,), reply.finish_reason, is_plain=True, error=error, usage=reply.usage)
+    end, about = reply.finish_reason, reply.conversation
+    return ModelTurn((message,), end, is_plain=True, error=error, usage=reply.usage, conversation=about)
 
 
 def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortError | None) -> ModelTurn:
@@ -159,7 +161,8 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
     trace: Sequence[Message] = reply.trace
     if context.setting("strip_reasoning"):
         trace = traces.separate_reasoning(trace, cut_off=reply.finish_reason == "length")
-    return ModelTurn(tuple(trace), reply.finish_reason, reply.limit_reached, error=error, usage=reply.usage)
+    end, about = (reply.finish_reason, reply.limit_reached), reply.conversation
+    return ModelTurn(tuple(trace), *end, error=error, usage=reply.usage, conversation=about)
 
 
 def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[Message] = ()) -> None:

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
     from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
     from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
-    from karenina_toolkit.traces.recorded_ends import END_KEYS, add_end, find_end
+    from karenina_toolkit.traces.recorded_ends import (
+        END_KEYS,
+        add_end,
+        find_conversation,
+        find_end,
+        is_limit_reached,
+    )
     from karenina_toolkit.traces.recording import (
         Recording,
         convert_recording,
@@ -44,9 +50,11 @@ __all__ = [
     "convert_exchanges",
     "convert_recording",
     "final_ai_message",
+    "find_conversation",
     "find_end",
     "is_conversation",
     "is_delimited",
+    "is_limit_reached",
     "is_transcript",
     "measure_trace",
     "parse_conversation",
@@ -74,9 +82,11 @@ __getattr__ = lazy_names(
         "convert_exchanges": ".exchanges",
         "convert_recording": ".recording",
         "final_ai_message": ".trace_text",
+        "find_conversation": ".recorded_ends",
         "find_end": ".recorded_ends",
         "is_conversation": ".recording",
         "is_delimited": ".formats.transcripts",
+        "is_limit_reached": ".recorded_ends",
         "is_transcript": ".formats.transcripts",
         "measure_trace": ".trace_text",
         "parse_conversation": ".recording",

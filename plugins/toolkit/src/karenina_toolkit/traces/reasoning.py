@@ -10,6 +10,7 @@ from typing import Final
 
 from karenina_core.models.ports import Message
 from karenina_toolkit.lazy_patterns import lazy_pattern
+from karenina_toolkit.printable import INVISIBLE
 
 _WORDS: Final = (
     *("hink>", "hinking>", "hought>", "houghts>", "easoning>", "HINK>", "HINK]", "think▷"),
@@ -61,7 +62,7 @@ _PLAIN_CHANNELS: Final = lazy_pattern(
 )
 """Matches the channels of gpt-oss after a server has removed the special tokens."""
 _NOTHING: Final = lazy_pattern(
-    rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
+    rf"(?:[\s{INVISIBLE}]+|{MARK.pattern}|</?s>"
     r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",
     re.IGNORECASE,
 )

@@ -15,6 +15,7 @@ END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason",
 
 _INNER: Final = ("data", "kwargs", "message", "response_metadata", "additional_kwargs", "incomplete_details")
 _REPLIES: Final = ("choices", "candidates")
+_ABOUT: Final = frozenset({"ended", "reached"})
 _OTHERS: Final = ("user", "human", "tool", "system")
 _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
@@ -45,13 +46,28 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
     return None
 
 
+def find_conversation(recording: object) -> Mapping[str, Any] | None:
+    """Return what a recording states about its conversation beside the messages, as Karenina exports it, or None."""
+    about = recording.get("conversation") if isinstance(recording, Mapping) else None
+    return about if isinstance(about, Mapping) and about and about.keys() <= _ABOUT else None
+
+
+def is_limit_reached(recording: object) -> bool:
+    """Return whether a recording states that its agent reached a limit of turns."""
+    return isinstance(recording, Mapping) and recording.get("limit_reached") is True
+
+
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Add the finish reason in `row` to the recording, which is part of `row`.
+    """Add the finish reason in `row` to the recording, which is part of `row`, and what else states how it ended.
 
     To hold the reason, a string is converted to an assistant message, and a list of messages to an object. A reason in
     the recording itself takes precedence. An object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
+    if (about := find_conversation(row)) is not None:
+        beside["conversation"] = about
+    if is_limit_reached(row):
+        beside["limit_reached"] = True
     if not beside:
         return recording
     if isinstance(recording, str):
