@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 LONGEST: Final = 2_000
+DEEPEST: Final = 60
 FUNCTIONS: Final = frozenset(
     [
         "sin",
@@ -236,3 +237,37 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
     if len(word) > 2 and word.islower() and set(word) & _VOWELS and list(word) != sorted(word):  # "cat" is not "act"
         raise NotReadable(f"{word!r} may be a word (write a product of letters with spaces or signs between them)")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]
+
+
+class Cursor:
+    """A place in a list of tokens."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.place = 0
+        self._depth = 0
+
+    def _kind(self) -> str:
+        """Return the kind of the next token, or an empty text at the end."""
+        return self.tokens[self.place].kind if self.place < len(self.tokens) else ""
+
+    def _next(self) -> str:
+        """Return the text of the next token, or an empty text at the end."""
+        return self.tokens[self.place].text if self.place < len(self.tokens) else ""
+
+    def _take(self, *texts: str) -> bool:
+        """Move over the next token if it is one of these, and return whether it is."""
+        found = self._next() in texts
+        self.place += found
+        return found
+
+    def _expect(self, text: str) -> None:
+        """Move over the next token. Raises `NotReadable` if it is another one."""
+        if not self._take(text):
+            raise NotReadable(f"{text!r} is missing")
+
+    def _deeper(self) -> None:
+        """Count a level. Raises `TooLarge` if there are too many."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise TooLarge(f"the value is nested more than {DEEPEST} deep")
