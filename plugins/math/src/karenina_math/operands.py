@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from karenina_math.tokens import FUNCTIONS, GREEK, Cursor, NotReadable, Token, TooLarge
-from karenina_math.trees import Tree, quotient
+from karenina_math.trees import Tree, is_index, quotient, symbols_of
 
 _FRACTIONS: Final = frozenset({"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"})
 _MATRICES: Final = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "array"})
@@ -20,6 +20,11 @@ class Operands(Cursor, ABC):
     def __init__(self, tokens: list[Token]) -> None:
         super().__init__(tokens)
         self.symbols: set[str] = set()
+        self.free: set[str] = set()
+        """Symbols, and *i*, outside the sums whose index they are."""
+        self.indices: set[str] = set()
+        """All indices of sums."""
+        self._bound: set[str] = set()
         self._bars = 0
 
     @abstractmethod
@@ -78,6 +83,10 @@ class Operands(Cursor, ABC):
                 return ["number", token.text]
             case "repeating":
                 return ["repeating", token.text]
+            case "based":
+                prefixes = {"0x": 16, "0o": 8, "0b": 2}
+                base = self._base(token.text) if self._take("_") else prefixes.get(token.text[:2], 16)
+                return ["based", token.text, base]
             case "word":
                 return self._symbol(token.text)
         return self._command(token.text) if token.kind == "command" else self._bracket(token.text)
@@ -86,7 +95,7 @@ class Operands(Cursor, ABC):
         """Return the base of a number such as *204_5*. Raises `NotReadable` unless it has only digits of that base."""
         base = self._argument()
         size = int(base[1]) if base[0] == "number" and base[1] in _BASES else 0
-        if not digits.isdigit() or any(int(digit) >= size for digit in digits):
+        if not digits.isalnum() or any(int(digit, 36) >= size for digit in digits):
             raise NotReadable("the base of a number is not possible")
         return size
 
@@ -99,6 +108,8 @@ class Operands(Cursor, ABC):
             self._expect("|")
             return ["function", "abs", inner]
         if sign == "{":
+            if self._take("}"):
+                return ["set"]
             bars, self._bars = self._bars, 0
             found = self.items()
             self._bars = bars
@@ -157,6 +168,8 @@ class Operands(Cursor, ABC):
                     raise TooLarge("a set with a condition is not read")
                 self._expect("\\}")
                 return ["set", *found[1:]]
+            case "\\sum" | "\\prod":
+                return self._series(plain)
             case "\\lfloor" | "\\lceil":
                 closing = name.replace("l", "r", 1)
                 return ["function", "floor" if plain == "lfloor" else "ceil", self._until(closing)]
@@ -181,12 +194,17 @@ class Operands(Cursor, ABC):
                 exponent = self._exponent()
         if self._next() in ("(", "{", "["):
             argument = self._primary()
+        elif not self._starts_factor() and self._next() not in ("-", "\\pm", "\\mp"):
+            argument = ["symbol", ""]  # the function itself, such as *\\cos*
+            self.symbols.add("")
         else:
             self._deeper()
             argument = self._power()
             while self._starts_factor() and self._next()[1:] not in FUNCTIONS and self._next() not in ("(", "["):
                 argument = ["times", argument, self._power()]
             self._depth -= 1
+            if "" in symbols_of(argument):
+                raise TooLarge(f"the argument of {name} is not clear")
         if argument[0] == "tuple":
             raise NotReadable(f"{name} has several arguments")
         if exponent == ["minus", ["number", "1"]]:
@@ -195,6 +213,30 @@ class Operands(Cursor, ABC):
             raise NotReadable(f"{name} has a subscript")
         tree = ["logarithm", base, argument] if base is not None else ["function", name, argument]
         return tree if exponent is None else ["power", tree, exponent]
+
+    def _series(self, kind: str) -> Tree:
+        """Return a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus."""
+        before = frozenset(self.free)
+        low: Tree = []
+        high: Tree = []
+        for _ in range(2):
+            if self._take("_"):
+                low = self._argument()
+            elif self._take("^"):
+                high = self._exponent()
+        if not high or low[:1] != ["relation"] or len(low) != 4 or low[2] != "=" or not is_index(low[1]):
+            raise NotReadable(f"a {kind} without bounds such as k=1 and n is not read")
+        index = low[1][1]
+        if index not in before:
+            self.symbols.discard(index)
+            self.free.discard(index)
+        self.indices.add(index)
+        bound, self._bound = self._bound, self._bound | {index}
+        self._deeper()
+        body = self._product()
+        self._depth -= 1
+        self._bound = bound
+        return ["series", kind, index, low[3], high, body]
 
     def _argument(self) -> Tree:
         """Return an argument of a command: in braces, or a single digit or sign."""
@@ -212,25 +254,39 @@ class Operands(Cursor, ABC):
     def _symbol(self, name: str) -> Tree:
         """Return a symbol with its subscript, or the constant *e* or *i*."""
         if self._take("_"):
-            self._take("{")
-            index = self._next()
-            self.place += 1
-            if not index.isalnum():
-                raise NotReadable("a subscript is not read")
-            if self.tokens[self.place - 2].text == "{":
-                while self._next().isalnum():
-                    index += self._next()
-                    self.place += 1
-                self._expect("}")
+            index = self._index()
+            if not isinstance(index, str):
+                return ["apply", f"{name}_", index]
             name = f"{name}_{index}"
-        elif name in ("e", "i"):
+        elif name == "e" or (name == "i" and name not in self._bound):
+            self.free.add(name)
             return ["constant", name]
         elif name in _APPLIED and self._next() == "(":
             return ["apply", name, self._primary()]
         while self._take("'"):
             name += "'"
-        self.symbols.add(name)
+        if name not in self._bound:
+            self.symbols.add(name)
+            self.free.add(name)
         return ["symbol", name]
+
+    def _index(self) -> str | Tree:
+        """Return a subscript: a text such as *12* or *max*, or an expression such as *n-1* or the index of a sum."""
+        in_braces = self._take("{")
+        parts: list[str] = []
+        start = self.place
+        while self._next().isalnum() and (in_braces or not parts):
+            parts.append(self._next())
+            self.place += 1
+        if not in_braces or self._next() == "}":
+            is_bound = not self._bound.isdisjoint(parts)
+            if is_bound and len(parts) > 1:
+                raise TooLarge("a subscript with several indices of sums is not read")
+            if parts and not is_bound:
+                self.place += in_braces
+                return "".join(parts)
+        self.place = start
+        return self._until("}") if in_braces else self._primary()
 
     def _matrix(self, name: str) -> Tree:
         """Return a matrix, whose *\\begin* was read."""

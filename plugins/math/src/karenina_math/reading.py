@@ -34,6 +34,8 @@ def read(text: str) -> Tree:
         raise NotReadable(f"{reader.tokens[reader.place].text!r} is not expected")
     if len(reader.symbols) > _MOST_SYMBOLS:
         raise TooLarge(f"there are more than {_MOST_SYMBOLS} symbols")
+    if reader.free & reader.indices:
+        raise TooLarge("where a sum ends has two readings")
     return tree[1] if tree[0] == "list" and len(tree) == 2 else tree
 
 
@@ -116,7 +118,10 @@ class _Reader(Operands):
                 left = quotient(left, right) if sign in _OVER else ["times", left, right]
                 after_slash = sign == "/"
             elif self._starts_factor():
-                if self._kind() in ("number", "repeating"):
+                if self._kind() == "number":
+                    left, after_slash = self._mixed(left), True
+                    continue
+                if self._kind() in ("repeating", "based"):
                     raise NotReadable("a number follows another factor")
                 if after_slash:
                     raise TooLarge("a product after a slash has two readings, as in 1/2x")
@@ -124,6 +129,17 @@ class _Reader(Operands):
                 left = beside(left, right)
             else:
                 return left
+
+    def _mixed(self, whole: Tree) -> Tree:
+        """Return a mixed number in plain text, such as *4 1/2*, after its whole part."""
+        above, slash, below = (*(token.text for token in self.tokens[self.place : self.place + 3]), "", "")[:3]
+        number = beside(whole, ["over", ["number", above], ["number", below]])
+        if slash != "/" or number[0] != "sum":
+            raise NotReadable("a number follows another factor")
+        self.place += 3
+        if self._next() in ("^", "!", "%"):
+            raise TooLarge("a sign after a mixed number has two readings")
+        return number
 
     def _power(self) -> Tree:
         """Return a factor with the signs after it: exponent, factorial, percent, degrees."""
@@ -147,7 +163,7 @@ class _Reader(Operands):
     def _starts_factor(self) -> bool:
         """Return whether the next token starts a factor, so that a product without a sign goes on."""
         text = self._next()
-        if self._kind() in ("number", "repeating", "word"):
+        if self._kind() in ("number", "repeating", "based", "word"):
             return True
         if text == "|":
             return not self._bars

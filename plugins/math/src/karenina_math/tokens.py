@@ -102,6 +102,8 @@ _PERCENT: Final = re.compile(r"(?<=[\d})])\s*\bper ?cent\b")
 _NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
 _TOKEN: Final = re.compile(
     r"(?P<repeating>\d+\.\d*\\overline\s*\{\d+\})"
+    r"|(?P<based>(?:0x[\dA-Fa-f]+|0o[0-7]+|0b[01]+|\d(?!\d*E\d+(?![\dA-F]))[\dA-F]*[A-F][\dA-F]*\d(?!_)"
+    r"|(?=\d*[A-F])[\dA-F]{2,}(?=_(?:16|\{16\})))(?![\dA-Za-z]))"
     r"|(?P<number>\d{1,3}(?:(?:\{,\}|,?\\,|,\\!\s*)\d{3})+(?:\.\d+)?(?!\d)"
     r"|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<command>\\(?:begin|end)\s*\{[a-zA-Z]+\}|\\[A-Za-z]+|\\[{}\\])"
@@ -148,7 +150,7 @@ class TooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: its kind (number, repeating, command, word or sign) and text, and whether a space is before it."""
+    """A token: its kind (number, repeating, based, command, word or sign), text, and whether a space is before it."""
 
     kind: str
     text: str
@@ -226,7 +228,7 @@ def _unboxed(text: str) -> str:
 
 def _split_word(word: str, spaced: bool) -> list[Token]:
     """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols."""
-    if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo") or word in GREEK:
+    if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo", "sum", "prod") or word in GREEK:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]
     if word.lower() in ("and", "or"):
         return [Token("sign", word.lower(), spaced)]
