@@ -1,4 +1,7 @@
-"""Prints the right answers of public sets of mathematics that packages contain, as JSON: a list of each by its name.
+"""Prints the right answers of public sets of mathematics that packages contain, as JSON.
+
+The value of each set's name is a list of its expressions, and how many other answers it has: those with words, such as
+*No* and *5 pairs*, and malformed ones, such as those with a bracket that is not closed.
 
 `primitives.py --peers` runs this file in an environment that has the packages, with the source of math-verify.
 """
@@ -10,12 +13,13 @@ import json
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
-FUNCTIONS = re.compile(r"\b(?:sqrt|sin|cos|tan|log|floor|and|or|text)\b")
-WORDS = re.compile(r"[A-Za-z]{3,}")
+FUNCTIONS = re.compile(r"\b(?:sqrt|sin|cos|tan|log|floor|sum|and|or|text)\b|\b0x[0-9a-f]+")
+WORDS = re.compile(r"[A-Za-z]{3,}|\bNo\b")
 
 
 def champ() -> Iterator[str]:
@@ -52,18 +56,28 @@ def generated() -> Iterator[str]:
                 yield str(made[1])
 
 
-def is_expression(text: str) -> bool:
-    """Return whether a text is an expression alone, not a sentence or a word, and well-formed."""
+def why_left_out(text: str) -> str | None:
+    """Return why a text is no expression alone, or None if it is one."""
     plain = re.sub(r"\\(?:begin|end)\s*\{[A-Za-z]+\}|\\text\s*\{\s*(?:and|or)\s*\}", " ", text)
     plain = FUNCTIONS.sub(" ", re.sub(r"\\[A-Za-z]+", " ", plain))
-    is_one = text.count("boxed") < 2 and "..." not in text and "i.e." not in text and "zzz" not in text
-    return is_one and WORDS.search(plain) is None and r"\\left" not in text and r"\quadx" not in text
+    if r"\\left" in text or r"\\boxed" in text or r"\quadx" in text or "zzz" in text:
+        return "malformed"
+    if sum(text.count(sign) for sign in "([{") != sum(text.count(sign) for sign in ")]}"):
+        return "malformed"
+    if text.count("boxed") > 1 or "..." in text or "i.e." in text or WORDS.search(plain) is not None:
+        return "words"
+    return None
 
 
 def main() -> None:
-    """Print the answers."""
+    """Print the answers, and how many others there are for each reason."""
     sets = {"CHAMP": champ(), "tests of math-verify": math_verify(Path(sys.argv[1])), "mathgenerator": generated()}
-    json.dump({name: list(dict.fromkeys(filter(is_expression, texts))) for name, texts in sets.items()}, sys.stdout)
+    found = {}
+    for name, texts in sets.items():
+        reasons = {text: why_left_out(text) for text in dict.fromkeys(texts)}
+        left_out = dict(Counter(reason for reason in reasons.values() if reason is not None))
+        found[name] = [[text for text, reason in reasons.items() if reason is None], left_out]
+    json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ _IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#7,#8,#16,F,Cl,Br,I]"
 """Bonds of salts. RDKit itself would also take complexes apart."""
 _OXIDES: Final = "//\tName\tSMIRKS\nPhosphorus oxide\t[P+1:1][O-1:2]>>[P+0:1]=[O-0:2]\n"
 _MOST_TAUTOMERS: Final = 300
+_MOST_FORMS: Final = 200
 
 Mol = Chem.Mol
 
@@ -69,7 +70,7 @@ def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bo
         one, other = _through_inchi(one), _through_inchi(other)
     if salts == "ignored":
         one, other = _parent(one), _parent(other)
-    if _same_structure(one, other, stereo):
+    if _same_structure(one, other, stereo) or _are_resonance_forms(one, other, stereo):
         return True
     return tautomers == "same" and _are_tautomers(one, other, stereo)
 
@@ -165,6 +166,27 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
     if not value.HasSubstructMatch(truth, useChirality=True):
         return False
     return stereo == "stated" or bool(truth.HasSubstructMatch(value, useChirality=True))
+
+
+def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
+    """Return whether two structures are the same but for where bonds and charges of a conjugated system are drawn.
+
+    Raises `OutOfReach` if there are too many ways to draw one to be sure.
+    """
+    charged = any(atom.GetFormalCharge() for mol in (truth, value) for atom in mol.GetAtoms())
+    if not charged or CalcMolFormula(truth) != CalcMolFormula(value):
+        return False
+    flags = Chem.KEKULE_ALL | Chem.ALLOW_CHARGE_SEPARATION
+    suppliers = [Chem.ResonanceMolSupplier(mol, flags, _MOST_FORMS) for mol in (truth, value)]
+    for supplier, truth_is_drawn in zip(suppliers, (True, False), strict=True):
+        for form in supplier:
+            if form is None or Chem.SanitizeMol(form, catchErrors=True):
+                continue
+            if _same_structure(*((form, value) if truth_is_drawn else (truth, form)), stereo):
+                return True
+    if any(len(supplier) >= _MOST_FORMS for supplier in suppliers):
+        raise OutOfReach(f"the structures can be drawn in more than {_MOST_FORMS} ways")
+    return False
 
 
 def _parent(mol: Mol) -> Mol:

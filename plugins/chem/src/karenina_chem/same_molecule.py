@@ -34,8 +34,8 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
     - `unreadable`: whether text without a structure, and two different ones, count as wrong ("wrong") or leave the
       item undecided ("not_judged", the default).
 
-    Ways to draw the same bonds are equal: aromatic rings, charges in nitro groups, and salts with a bond. Isotopes and
-    charges count. An InChI does not say where mobile hydrogen atoms are, so they do not count beside one. A structure
+    Ways to draw the same bonds are equal: aromatic rings, charges in nitro groups, salts with a bond, and resonance
+    forms such as *CN=[N+]=[N-]* and *C[N-][N+]#N*. Isotopes and charges count. An InChI does not say where mobile hydrogen atoms are, so they do not count beside one. A structure
     of more than 3,000 characters, and a comparison that takes too long, are undecided.
     """
 

@@ -17,6 +17,8 @@ _LABEL: Final = re.compile(rf"{_KIND}(?:\s+(?:string|code|notation))?\s*(?::|\bi
 _LABEL_BEHIND: Final = re.compile(rf"\s*[(\[]\s*{_KIND}\s*[)\]]$", re.IGNORECASE)
 _BESIDE: Final = re.compile(r"(?P<before>.+?)\s+\((?P<inner>.+)\)", re.DOTALL)
 _NAMED: Final = re.compile(r"[^:=]*[A-Za-z]{3,}[^:=]*:\s*(?P<rest>\S+)", re.DOTALL)
+_NAMED_BEHIND: Final = re.compile(r"(?P<structure>(?=(?:[^A-Z\s]*[A-Z]){2})[^\s,;]{3,})\s+[a-z][a-z0-9,()-]{3,}")
+"""A line of a file of SMILES: a structure and its name."""
 _JOINED: Final = re.compile(r"\s*(?:[,;]|\bor\b|\band\b|\s/\s)\s*")
 _DEEPEST: Final = 6
 
@@ -55,6 +57,8 @@ def alternatives(text: str) -> tuple[Sequence[str], bool]:
         return [part for part in map(clean, beside.groups()) if not re.search(r"\s", part)], False
     if (named := _NAMED.fullmatch(text)) is not None:
         return [clean(named["rest"])], True
+    if (named := _NAMED_BEHIND.fullmatch(text)) is not None:
+        return [named["structure"]], True
     parts = [clean(part) for part in _JOINED.split(text)]
     return ([], True) if any(not part or re.search(r"\s", part) for part in parts) else (parts, True)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
-from karenina_math.evaluation import NoValue, OutOfReach, Point, equal, number, value_of
-from karenina_math.solution_sets import has_no_other_roots, is_member, trial_points
+from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, equal, number, value_of
+from karenina_math.relations import critical_points, differ, have_same_solutions
+from karenina_math.solution_sets import has_no_other_roots, is_member, trial_points, with_points_between
 from karenina_math.trees import (
     MIRRORED,
     SETS,
@@ -20,22 +20,30 @@ from karenina_math.trees import (
     assigned,
     bases,
     contains,
+    contains_tree,
+    counts,
     difference,
     ends,
+    grouped,
     hard_relations,
+    has_indices,
     is_name,
     is_real_set,
     is_solution_set,
     items_of,
-    membership,
     named_values,
+    other_names,
     readings,
+    renamed,
+    spread,
     symbols_of,
     terms,
     unnamed,
+    unnamed_set,
 )
 
 _TRIALS: Final = 8
+_MANY_TRIALS: Final = 24
 _ENOUGH: Final = 3
 """Number of points at which both expressions must have a value."""
 
@@ -68,6 +76,13 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
             radians = _Rules(domain, ordered, Fraction(tolerance), common=False, degrees=False)
             if radians.same(_expanded(truth), _expanded(value)):
                 return [None, "an angle without a sign for degrees"]
+        names = other_names(truth, value)
+        if not verdict and names and rules.same(_expanded(renamed(truth, names)), _expanded(value)):
+            one, other = (name or "the argument of a function" for name in next(iter(names.items())))
+            return [None, f"{one} and {other} may mean the same"]
+        named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
+        if not verdict and (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
+            return [None, "the terms of a sequence may be the same with other indices"]
         if verdict and rules.untrue:
             return [None, "the parts of an equation with several signs are not equal"]
         if verdict and bases(truth) != bases(value):
@@ -100,6 +115,8 @@ class _Rules:
     def __init__(self, domain: str, ordered: bool, tolerance: Fraction, common: bool, degrees: bool = True) -> None:
         self.domain, self.ordered, self.tolerance = domain, ordered, tolerance
         self.common, self.degrees = common, degrees
+        self._whole: set[str] = set()
+        """Symbols in the bounds of sums, which stand for integers."""
         self.untrue = False
         """Whether an equation with several signs, such as *x = 12/2 = 5*, was found not to be true."""
 
@@ -107,20 +124,24 @@ class _Rules:
         """Return whether two trees mean the same. Raises `NoValue` and `OutOfReach`."""
         if one == other:
             return True
-        one, other = self._unchained(one), self._unchained(other)
+        if "sign" in (one[0], other[0]):
+            return False
+        self._whole |= counts(one) | counts(other)
         lists = ("list", "solutions", "set")
+        one, other = (unnamed_set(self._unchained(tree)) for tree in (one, other))
+        if all(tree[0] in lists or spread(tree) is not tree for tree in (one, other)):
+            one, other = spread(one), spread(other)
         if one[0] in lists or other[0] in lists:
             return self._same_lists(one, other)
         if "signed" in (one[0], other[0]):
             return self._same_numbers(unnamed(one), unnamed(other))
-        one, other = membership(one), membership(other)
         real = [is_real_set(tree) for tree in (one, other)]
         are_relations = one[0] == other[0] == "relation"
         are_sets = all(is_solution_set(tree if tree[0] == "relation" else as_set(tree)) for tree in (one, other))
         if all(real) or ((any(real) or are_sets) and not are_relations):
             return self._same_sets(one, other)
         if one[0] == "relation" or other[0] == "relation":
-            return self._same_relations(one, other) or (are_relations and are_sets and self._same_sets(one, other))
+            return self._same_relations(one, other, are_sets)
         for kind in ("tuple", "matrix", "interval"):
             if kind in (one[0], other[0]):
                 return self._same_rows(one, other)
@@ -158,9 +179,9 @@ class _Rules:
             raise OutOfReach("a ratio and a time of the day are written in the same way")
         return True
 
-    def _point(self) -> Point:
-        """Return the first point."""
-        return Point(_Symbols(0, self.domain), common=self.common, degrees=self.degrees)
+    def _point(self, trial: int = 0) -> Point:
+        """Return a point."""
+        return Point(TrialNumbers(trial, self.domain, self._whole), common=self.common, degrees=self.degrees)
 
     def _same_rows(self, one: Tree, other: Tree) -> bool:
         """Return whether two tuples, matrices or intervals have the same parts in the same order."""
@@ -184,7 +205,7 @@ class _Rules:
         kinds = {one[0], other[0]}
         if (is_real_set(one) or is_real_set(other)) and not kinds & {"list", "solutions"} and kinds != {"set"}:
             return self._same_sets(one, other)
-        first, second = items_of(one), items_of(other)
+        first, second = grouped(items_of(one)), grouped(items_of(other))
         named, others = named_values(first), named_values(second)
         if named is not None and others is not None:
             return named.keys() == others.keys() and all(self.same(named[name], others[name]) for name in named)
@@ -231,24 +252,51 @@ class _Rules:
                 found.append(item)
         return found
 
-    def _same_relations(self, one: Tree, other: Tree) -> bool:
+    def _same_relations(self, one: Tree, other: Tree, are_sets: bool) -> bool:
         """Return whether two equations or inequalities, or one and an expression, mean the same."""
         first, second = assigned(one), assigned(other)
         if one[0] != "relation" or other[0] != "relation":
             named = first if first is not None else second
             return named is not None and self.same(named[1], other if first is not None else one)
-        if first is not None and second is not None and first[0] == second[0] and self.same(first[1], second[1]):
-            return True
+        if first is not None and second is not None:
+            is_function = {first[0][0], second[0][0]} == {"apply", "symbol"}  # f(x) = 2x and y = 2x
+            if (first[0] == second[0] or is_function) and self.same(first[1], second[1]):
+                return True
+            if first[0] == second[0] and not any(contains_tree(pair[1], pair[0]) for pair in (first, second)):
+                return False
         if len(one) != 4 or len(other) != 4:
             if one[2] != other[2]:  # a < b < c is c > b > a
                 other = [other[0], *(MIRRORED.get(x, x) if isinstance(x, str) else x for x in reversed(other[1:]))]
-            return len(one) == len(other) and all(
+            if len(one) == len(other) and all(
                 left == right if isinstance(left, str) else self.same(left, right)
                 for left, right in zip(one[1:], other[1:], strict=True)
-            )
-        if other[2] not in (one[2], MIRRORED.get(one[2])) or one[2] not in MIRRORED:
+            ):
+                return True
+        elif other[2] not in (one[2], MIRRORED.get(one[2])) or one[2] not in MIRRORED:
+            return are_sets and self._same_sets(one, other)
+        elif self._is_multiple(difference(one), difference(other), one[2], other[2]):
+            return True
+        if are_sets:
+            return self._same_sets(one, other)
+        same = self._have_same_solutions(one, other)
+        if same is not None:
+            return same
+        raise OutOfReach("whether the relations have the same solutions is not decided")
+
+    def _have_same_solutions(self, one: Tree, other: Tree) -> bool | None:
+        """Return whether two relations are true for the same numbers, or None if that is not known."""
+        points = [self._point(trial) for trial in range(_MANY_TRIALS)]
+        is_positive = self.domain == "positive"
+        same = None
+        if one[2] == "=" and len(one) == len(other) == 4 and not contains((one, other), "apply"):
+            same = have_same_solutions(one, other, points, positive=is_positive)
+            if same is False and self.domain == "real":
+                positive = _Rules("positive", self.ordered, self.tolerance, self.common, self.degrees)
+                if positive._have_same_solutions(one, other):
+                    raise OutOfReach("the equations are equal if all symbols are positive (set `domain` in the rule)")
+        if same is not False and differ(one, other, points, positive=is_positive):
             return False
-        return self._is_multiple(difference(one), difference(other), one[2], other[2])
+        return same
 
     def _is_multiple(self, one: Tree, other: Tree, sign: str, other_sign: str) -> bool:
         """Return whether one expression is the other times a constant, whose sign fits the relations."""
@@ -290,7 +338,9 @@ class _Rules:
                 return
         for trial in range(_TRIALS if contains(trees, "symbol") or contains(trees, "apply") else 1):
             points = [
-                Point(_Symbols(trial, self.domain), common=self.common, degrees=self.degrees, sign=sign)
+                Point(
+                    TrialNumbers(trial, self.domain, self._whole), common=self.common, degrees=self.degrees, sign=sign
+                )
                 for sign in signs
             ]
             values = []
@@ -318,37 +368,18 @@ class _Rules:
             value = value if isinstance(value, Fraction) else mpmath.re(value)
             if not any(equal(value, known) for known in found):
                 found.append(value)
-        finite = sorted((end for end in found if not mpmath.isinf(number(end))), key=number)
-        tried = [*finite, *((number(low) + number(high)) / 2 for low, high in pairwise(finite))]
-        tried += [number(finite[0]) - 1, number(finite[-1]) + 1] if finite else [Fraction(0)]
+        finite = [end for end in found if not mpmath.isinf(number(end))]
+        critical = [critical_points(relation, point) for relation in relations]
         if relations:
-            tried += trial_points(relations, point)
+            finite = [*finite, *trial_points(relations, point), *(x for points in critical for x in points or ())]
+        tried = with_points_between(finite)
         if not all(is_member(x, one, point) is is_member(x, other, point) for x in tried):
             if relations and self.domain in ("positive", "integer"):
                 raise OutOfReach("inequalities are compared for all real numbers")
             return False
         if len(names) > 1:
             raise OutOfReach("the inequalities are about different symbols")
-        if not all(has_no_other_roots(relation, finite, point) for relation in relations):
+        pairs = zip(relations, critical, strict=True)
+        if not all(points is not None or has_no_other_roots(relation, tried, point) for relation, points in pairs):
             raise OutOfReach("whether the inequalities have the same solutions is not decided")
         return True
-
-
-class _Symbols:
-    """Numbers for symbols that depend on their names and on the trial alone."""
-
-    def __init__(self, trial: int, domain: str) -> None:
-        self._trial, self._domain = trial, domain
-
-    def __call__(self, name: str) -> Any:
-        """Return the number for a symbol."""
-        source = random.Random(f"{self._trial} {name}")  # noqa: S311 - points, not secrets
-        sign = 1 if (source.random() < 0.5) ^ bool(self._trial % 2) else -1
-        if "(" in name:
-            sign = 1
-        if self._domain == "integer":
-            return Fraction(source.randint(1, 12))
-        size = Fraction(source.randint(10**8, 3 * 10**9), 10**9)
-        if self._domain == "complex":
-            return mpmath.mpc(number(size * sign), source.uniform(-2, 2))
-        return size if self._domain == "positive" else size * sign

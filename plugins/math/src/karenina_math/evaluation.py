@@ -6,7 +6,8 @@ Runs in child processes only, because a computation may take long.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Mapping, Set
 from fractions import Fraction
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ SLACK: Final = mpmath.mpf(10) ** -45
 """The relative difference of values that are equal but for rounding."""
 _MOST_BITS: Final = 20_000
 _LARGEST_FACTORIAL: Final = 2_000
+_MOST_TERMS: Final = 1_000
 Value = Any
 """A Fraction, or a real or complex number of mpmath."""
 
@@ -46,6 +48,36 @@ class Point:
         self, symbols: Callable[[str], Value], *, common: bool = False, degrees: bool = True, sign: int = 1
     ) -> None:
         self.symbols, self.common, self.degrees, self.sign = symbols, common, degrees, sign
+
+    def with_symbol(self, name: str, value: Value) -> Point:
+        """Return the point with another number for a symbol."""
+        symbols = {name: value}
+        return Point(
+            lambda other: symbols[other] if other in symbols else self.symbols(other),
+            common=self.common,
+            degrees=self.degrees,
+            sign=self.sign,
+        )
+
+
+class TrialNumbers:
+    """Numbers for symbols that depend on their names and on the trial alone."""
+
+    def __init__(self, trial: int, domain: str, whole: Set[str]) -> None:
+        self._trial, self._domain, self._whole = trial, domain, whole
+
+    def __call__(self, name: str) -> Any:
+        """Return the number for a symbol."""
+        source = random.Random(f"{self._trial} {name}")  # noqa: S311 - points, not secrets
+        sign = 1 if (source.random() < 0.5) ^ bool(self._trial % 2) else -1
+        if "(" in name:
+            sign = 1
+        if self._domain == "integer" or name in self._whole:
+            return Fraction(source.randint(1, 12))
+        size = Fraction(source.randint(10**8, 3 * 10**9), 10**9)
+        if self._domain == "complex":
+            return mpmath.mpc(number(size * sign), source.uniform(-2, 2))
+        return size if self._domain == "positive" else size * sign
 
 
 def value_of(tree: Tree, point: Point) -> Value:
@@ -93,6 +125,8 @@ def _value(tree: Tree, point: Point) -> Value:
                     "infty": mpmath.inf}[parts[0]]  # fmt: skip
     if kind == "apply":
         return _applied(parts[0], parts[1], point)
+    if kind == "series":
+        return _series(parts, point)
     values = [_value(part, point) for part in parts if isinstance(part, list)]
     match kind:
         case "sum":
@@ -213,6 +247,20 @@ def _binomial(above: Value, below: Value) -> Value:
     return mpmath.binomial(number(above), number(below))
 
 
+def _series(parts: list[Any], point: Point) -> Value:
+    """Return a sum or product with bounds. Raises `OutOfReach` if it has infinitely many terms, or too many."""
+    kind, index, low, high, body = parts
+    first, last = _value(low, point), _value(high, point)
+    if mpmath.isinf(number(first)) or mpmath.isinf(number(last)) or last - first > _MOST_TERMS:
+        raise OutOfReach(f"a sum of more than {_MOST_TERMS:,} terms is not computed")
+    if not all(isinstance(bound, Fraction) and bound.denominator == 1 for bound in (first, last)):
+        raise NoValue("a bound of a sum is no integer")
+    total = Fraction(0 if kind == "sum" else 1)
+    for term in range(int(first), int(last) + 1):
+        total = _combine(total, _value(body, point.with_symbol(index, Fraction(term))), "+" if kind == "sum" else "*")
+    return total
+
+
 def _function(name: str, value: Value, point: Point) -> Value:
     """Return the value of a function."""
     if name == "abs":
@@ -236,5 +284,9 @@ def _function(name: str, value: Value, point: Point) -> Value:
 def _applied(name: str, argument: Tree, point: Point) -> Value:
     """Return the value of an unknown function: a number that depends on its name and arguments alone."""
     values = argument[1:] if argument[0] == "tuple" else [argument]
+    if name.endswith("_"):  # a subscript
+        index = _value(argument, point)
+        if isinstance(index, Fraction) and index.denominator == 1:
+            return point.symbols(f"{name}{index}")
     texts = [mpmath.nstr(number(_value(value, point)), 30) for value in values]
     return point.symbols(f"{name}({','.join(texts)})")

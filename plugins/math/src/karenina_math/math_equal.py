@@ -36,10 +36,11 @@ class MathEqual(ReadingPrimitive, defer_build=True):
       ("not_judged", the default).
 
     Expressions are equal if they have the same values, to 45 digits, at several points. *x = 3* and *AB = 3* equal *3*,
-    *x = 2, y = 1* the pair *(2, 1)*, an inequality its interval, an equation its multiples, and *3:2* equals *6:4*. *i*
+    *x = 2, y = 1* the pair *(2, 1)*, an inequality its interval, *F = ma* equals *a = F/m*, and *3:2* equals *6:4*. *i*
     and *e* are constants. Undecided are *log* if the result depends on its base, *1/2x*, the same number in another
-    base (*204_5* for *54*), *1 or 2* for *1 and 2*, *x^3 < 8* for *x < 2*, *1,22* for *1.22*, a text of
-    more than 2,000 characters, and a comparison that takes too long.
+    base (*204_5* for *54*), *1 or 2* for *1 and 2*, equations that are equal for positive numbers only, *x^2 + c* for
+    *x^2 + C*, infinite sums, *1,22* for *1.22*, a text of more than 2,000 characters, and a comparison that takes too
+    long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
@@ -32,22 +32,31 @@ def is_member(x: Any, tree: Tree, point: Point) -> bool:
                 return bool(tree[2])
             return bool(low < number(x) < high)
         case "relation":
-            return _is_true(tree, _at(x, point))
+            return is_true(tree, _at(x, point))
     if tree[0] not in ("union", "intersection", "difference"):
         raise NoValue(f"a {tree[0]} is not a set")
     left, right = (is_member(x, as_set(part), point) for part in tree[1:])
     return {"union": left or right, "intersection": left and right, "difference": left and not right}[tree[0]]
 
 
-def trial_points(relations: Sequence[Tree], point: Point) -> list[Any]:
-    """Return numbers at which inequalities that differ may differ: those in them, their roots, and between them."""
+def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:
+    """Return numbers at which inequalities that differ may differ: those in them, their roots, and small ones."""
     found = {Fraction(quarter, 4) for quarter in range(-44, 45)}
     for size in list(_numbers(relations))[:_MOST_NUMBERS]:
         value = value_of(["number", size], point)
         root = Fraction(str(mpmath.sqrt(number(value))))
         found |= {value, -value, root, -root}
-    places = sorted(found)
-    return [*places, *((low + high) / 2 for low, high in pairwise(places)), places[0] - 1, places[-1] + 1]
+    return found
+
+
+def with_points_between(numbers: Iterable[Any]) -> list[Any]:
+    """Return the different ones of these numbers, one between each two neighbours, and one on each side of all."""
+    found: list[Any] = []
+    for one in sorted(numbers, key=number):
+        if not found or not equal(found[-1], one):
+            found.append(one)
+    between = [(number(low) + number(high)) / 2 for low, high in pairwise(found)]
+    return [*found, *between, number(found[0]) - 1, number(found[-1]) + 1] if found else [Fraction(0)]
 
 
 def has_no_other_roots(relation: Tree, known: Sequence[Any], point: Point) -> bool:
@@ -69,7 +78,7 @@ def _at(x: Any, point: Point) -> Point:
     return Point(lambda _: x, common=point.common, degrees=point.degrees)
 
 
-def _is_true(relation: Tree, point: Point) -> bool:
+def is_true(relation: Tree, point: Point) -> bool:
     """Return whether a relation is true at a point. It is not where a side has no real value."""
     try:
         values = [value_of(part, point) for part in relation[1::2]]

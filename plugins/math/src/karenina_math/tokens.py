@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 LONGEST: Final = 2_000
+DEEPEST: Final = 60
 FUNCTIONS: Final = frozenset(
     [
         "sin",
@@ -101,6 +102,8 @@ _PERCENT: Final = re.compile(r"(?<=[\d})])\s*\bper ?cent\b")
 _NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
 _TOKEN: Final = re.compile(
     r"(?P<repeating>\d+\.\d*\\overline\s*\{\d+\})"
+    r"|(?P<based>(?:0x[\dA-Fa-f]+|0o[0-7]+|0b[01]+|\d(?!\d*E\d+(?![\dA-F]))[\dA-F]*[A-F][\dA-F]*\d(?!_)"
+    r"|(?=\d*[A-F])[\dA-F]{2,}(?=_(?:16|\{16\})))(?![\dA-Za-z]))"
     r"|(?P<number>\d{1,3}(?:(?:\{,\}|,?\\,|,\\!\s*)\d{3})+(?:\.\d+)?(?!\d)"
     r"|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<command>\\(?:begin|end)\s*\{[a-zA-Z]+\}|\\[A-Za-z]+|\\[{}\\])"
@@ -147,7 +150,7 @@ class TooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token: its kind (number, repeating, command, word or sign) and text, and whether a space is before it."""
+    """A token: its kind (number, repeating, based, command, word or sign), text, and whether a space is before it."""
 
     kind: str
     text: str
@@ -225,7 +228,7 @@ def _unboxed(text: str) -> str:
 
 def _split_word(word: str, spaced: bool) -> list[Token]:
     """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols."""
-    if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo") or word in GREEK:
+    if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo", "sum", "prod") or word in GREEK:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]
     if word.lower() in ("and", "or"):
         return [Token("sign", word.lower(), spaced)]
@@ -236,3 +239,37 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
     if len(word) > 2 and word.islower() and set(word) & _VOWELS and list(word) != sorted(word):  # "cat" is not "act"
         raise NotReadable(f"{word!r} may be a word (write a product of letters with spaces or signs between them)")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]
+
+
+class Cursor:
+    """A place in a list of tokens."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.place = 0
+        self._depth = 0
+
+    def _kind(self) -> str:
+        """Return the kind of the next token, or an empty text at the end."""
+        return self.tokens[self.place].kind if self.place < len(self.tokens) else ""
+
+    def _next(self) -> str:
+        """Return the text of the next token, or an empty text at the end."""
+        return self.tokens[self.place].text if self.place < len(self.tokens) else ""
+
+    def _take(self, *texts: str) -> bool:
+        """Move over the next token if it is one of these, and return whether it is."""
+        found = self._next() in texts
+        self.place += found
+        return found
+
+    def _expect(self, text: str) -> None:
+        """Move over the next token. Raises `NotReadable` if it is another one."""
+        if not self._take(text):
+            raise NotReadable(f"{text!r} is missing")
+
+    def _deeper(self) -> None:
+        """Count a level. Raises `TooLarge` if there are too many."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise TooLarge(f"the value is nested more than {DEEPEST} deep")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -14,12 +14,18 @@ Tree = list[Any]
 _VARIABLE: Final = ("symbol", "apply")
 """What an inequality can limit: *x* or *f(x)*."""
 MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_CONSTANTS: Final = frozenset({"C", "c", "K", "k", "C_1", "c_1", "K_1", "k_1"})
 SETS: Final = frozenset({"set", "interval", "union", "intersection", "difference", "reals"})
 
 
 def contains(trees: Sequence[object], word: str) -> bool:
     """Return whether a word is part of any of the trees."""
     return any(tree == word or (isinstance(tree, list | tuple) and contains(tree, word)) for tree in trees)
+
+
+def contains_tree(tree: object, part: Tree) -> bool:
+    """Return whether a tree is another one, or contains it."""
+    return tree == part or (isinstance(tree, list) and any(contains_tree(one, part) for one in tree))
 
 
 def items_of(tree: Tree) -> list[Tree]:
@@ -57,11 +63,46 @@ def is_name(tree: Tree) -> bool:
     return False
 
 
+def is_index(tree: Tree) -> bool:
+    """Return whether a tree can be the index of a sum: a symbol, or *i*."""
+    return tree[0] == "symbol" or tree == ["constant", "i"]
+
+
 def named_values(items: Sequence[Tree]) -> dict[str, Tree] | None:
     """Return the values of items such as *x = 2, y = 1* by their names, or None if there are others, or one alone."""
     pairs = [assigned(item) for item in items]
     found = {json.dumps(pair[0]): pair[1] for pair in pairs if pair is not None}
     return found if len(found) == len(items) > 1 else None
+
+
+def spread(tree: Tree) -> Tree:
+    """Return the list *x = 1, y = 2* of *(x, y) = (1, 2)*, and other trees unchanged."""
+    named = assigned(tree)
+    if named is None or not named[0][0] == named[1][0] == "tuple" or len(named[0]) != len(named[1]):
+        return tree
+    return ["list", *(["relation", *pair[:1], "=", *pair[1:]] for pair in zip(named[0][1:], named[1][1:], strict=True))]
+
+
+def grouped(items: Sequence[Tree]) -> Sequence[Tree]:
+    """Return *(x, y) = (1, 2)* and *(x, y) = (3, 4)* for *x = 1, y = 2, x = 3, y = 4*, and other items unchanged."""
+    pairs = [pair for item in items if (pair := assigned(item)) is not None]
+    names = sorted({json.dumps(name) for name, _ in pairs})
+    size = len(names)
+    if len(pairs) != len(items) or size < 2 or len(items) % size or len(items) == size:
+        return items
+    found = []
+    for start in range(0, len(pairs), size):
+        values = {json.dumps(name): value for name, value in pairs[start : start + size]}
+        if len(values) != size:
+            return items
+        found.append(["relation", ["tuple", *map(json.loads, names)], "=", ["tuple", *(values[n] for n in names)]])
+    return found
+
+
+def unnamed_set(tree: Tree) -> Tree:
+    """Return the set of *S = {1, 3}* or *x in {1, 3}*, and other trees unchanged."""
+    named = assigned(tree)
+    return named[1] if named is not None and named[1][0] in SETS else membership(tree)
 
 
 def terms(tree: Tree) -> list[Tree]:
@@ -165,6 +206,46 @@ def symbols_of(tree: object) -> set[str]:
     if not isinstance(tree, list):
         return set()
     return {tree[1]} if tree[:1] == ["symbol"] else set().union(*map(symbols_of, tree))
+
+
+def counts(tree: object) -> set[str]:
+    """Return the symbols in the bounds of sums, which stand for integers."""
+    if not isinstance(tree, list):
+        return set()
+    return symbols_of(tree[3:5]) if tree[:1] == ["series"] else set().union(*map(counts, tree))
+
+
+def has_indices(tree: object) -> bool:
+    """Return whether a tree contains a subscript that is an expression, such as *a_{n+1}*."""
+    if not isinstance(tree, list):
+        return False
+    return (tree[:1] == ["apply"] and tree[1].endswith("_")) or any(map(has_indices, tree))
+
+
+def other_names(truth: Tree, value: Tree) -> dict[str, str]:
+    """Return a symbol of the truth with the one of the value that may mean the same, if no others differ.
+
+    These are the constants of an integration, such as *C* and *c*, and the argument of a function that is not written.
+    """
+    truth, value = unnamed(truth), unnamed(value)
+    ours, theirs = (symbols_of(one) - symbols_of(other) for one, other in ((truth, value), (value, truth)))
+    if len(ours) != 1 or len(theirs) != 1:
+        return {}
+    pair = dict(zip(ours, theirs, strict=True))
+    constants = [
+        {part[1] for part in tree[1:] if tree[0] == "sum" and part[0] == "symbol"} & _CONSTANTS
+        for tree in (truth, value)
+    ]
+    return pair if "" in ours | theirs or (ours <= constants[0] and theirs <= constants[1]) else {}
+
+
+def renamed(tree: Any, names: Mapping[str, str]) -> Any:
+    """Return a tree with other names for symbols."""
+    if not isinstance(tree, list):
+        return tree
+    return (
+        ["symbol", names.get(tree[1], tree[1])] if tree[:1] == ["symbol"] else [renamed(part, names) for part in tree]
+    )
 
 
 def is_real_set(tree: Tree) -> bool:

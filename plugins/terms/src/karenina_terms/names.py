@@ -9,19 +9,27 @@ from typing import Final
 
 from karenina_toolkit.folding import fold
 
-_GREEK: Final = {
+_PLAIN: Final = {
     **{code: unicodedata.name(chr(code)).rpartition(" ")[2].lower() for code in range(0x3B1, 0x3CA)},
     0xB5: "mu",
+    **{ord(sign): plain for sign, plain in zip("₀₁₂₃₄₅₆₇₈₉⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "01234567890123456789+-", strict=True)},
 }
-"""The names of the small letters from alpha to omega."""
+"""The names of the Greek letters from alpha to omega, and digits and signs for those above or below the line."""
 _PAIRS: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("_", "_"), ("`", "`"), ("$", "$"), ('"', '"'),
                  ("'", "'"), ("(", ")"), ("[", "]"), ("\u201c", "\u201d"), ("\u2018", "\u2019"), ("<", ">"),
                  ("\\textit{", "}"), ("\\text{", "}"), ("\\mathrm{", "}"), ("\\emph{", "}"))  # fmt: skip
-_IDENTIFIER: Final = re.compile(r"(?P<source>[a-z][a-z0-9.]*)\s*[:_]\s*(?P<local>[a-z]*[0-9][\w.-]*)", re.IGNORECASE)
+_IDENTIFIER: Final = re.compile(
+    r"(?P<source>[a-z][a-z0-9.]*)(?:\s*[:_]\s*|\s+)(?P<local>[a-z]*[0-9][\w.-]*)", re.IGNORECASE
+)
 _URL: Final = re.compile(r"https?://\S*?(?P<last>[^/#?=\s]+)/?", re.IGNORECASE)
 _BESIDE: Final = re.compile(r"(?P<before>.+?)\s*[(\[](?P<inner>[^()\[\]]+)[)\]]", re.DOTALL)
 _PRIME: Final = re.compile(r"(?<=[0-9])['\u2032\u2019]")
 _APART: Final = re.compile(r"(?<=[0-9])[\W_]+(?=[0-9])")
+_ALSO: Final = r"(?:(?:also|formerly|previously)\s+(?:known\s+as|called|named)|a\.?k\.?a\.?|i\.e\.,?)\s+"
+_BETWEEN: Final = re.compile(rf"\s*/\s*|,?\s+(?={_ALSO})", re.IGNORECASE)
+_BEFORE: Final = re.compile(rf"(?:or\s+)?(?:{_ALSO})?", re.IGNORECASE)
+_LISTED: Final = re.compile(r"\s*(?:,\s|;|=|\bor\b)\s*", re.IGNORECASE)
+_AROUND: Final = re.compile(r"(?:the\s+)?(?:genes?\s+)?(?P<name>.+?)(?:\s+genes?)?", re.IGNORECASE)
 _DEEPEST: Final = 6
 
 
@@ -41,10 +49,26 @@ def clean(text: str) -> str:
     return text
 
 
-def split_beside(text: str) -> tuple[str, str] | None:
-    """Return a name and what is in brackets behind it, such as *TP53* and *p53* of *TP53 (p53)*, or None."""
+def names_in(text: str) -> list[str]:
+    """Return the names in a text that may give several of one term: *TP53 (p53)*, *ERBB2/HER2*, *TP53, aka p53*.
+
+    The list is empty if there is only one.
+    """
     match = _BESIDE.fullmatch(text)
-    return (clean(match["before"]), clean(match["inner"])) if match is not None else None
+    parts = [match["before"], match["inner"]] if match is not None else _BETWEEN.split(text)
+    return [clean(_BEFORE.sub("", part.strip(), count=1)) for part in parts] if len(parts) > 1 else []
+
+
+def names_in_list(text: str) -> list[str]:
+    """Return the names in a list such as *cobalamin, vitamin B12*, which may be several terms."""
+    parts = _LISTED.split(text)
+    return [clean(part) for part in parts] if len(parts) > 1 else []
+
+
+def name_alone(text: str) -> str:
+    """Return a name without an article and the word *gene*: *TP53* for *the TP53 gene*."""
+    match = _AROUND.fullmatch(text)
+    return clean(match["name"]) if match is not None else text
 
 
 def key_of(name: str) -> str:
@@ -55,9 +79,10 @@ def key_of(name: str) -> str:
 def loose_key_of(name: str) -> str:
     """Return a name without accents, hyphens, spaces and punctuation, and with names for Greek letters.
 
-    What separates two digits stays, and so do primes, plus signs and a minus at the end.
+    Digits above and below the line are moved onto it. What separates two digits stays, and so do primes, plus signs and
+    a minus at the end.
     """
-    text = fold(clean(name)).casefold().translate(_GREEK)
+    text = fold(clean(name)).casefold().translate(_PLAIN)
     text = "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")
     end = "-" if text.endswith("-") else ""
     text = _APART.sub("-", _PRIME.sub("\u2032", text))

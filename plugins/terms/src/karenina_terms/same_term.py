@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, ClassVar, Final
@@ -13,7 +14,7 @@ from pydantic import Field
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable, find_file
 from karenina_template.templates.primitives.values import text_of
-from karenina_terms.names import clean, key_of, split_beside
+from karenina_terms.names import clean, key_of, name_alone, names_in, names_in_list
 from karenina_terms.term_table import NAME, RELATED, Columns, TermTable, read_table
 from karenina_toolkit.files.bounded_files import FileError, open_file
 
@@ -37,8 +38,8 @@ class SameTerm(ReadingPrimitive, defer_build=True):
 
     Case, accents, hyphens and spaces make no difference, unless a name is equal without that: *CO* is not *Co* if both
     are main names, and *co* is undecided. A name that also belongs to another term is undecided, unless it is the main
-    name or identifier of the ground truth alone. The name of another term is wrong, also that of a broader one. A name
-    with a second one in brackets must mean one term. Obsolete terms of an ontology are left out.
+    name or identifier of the ground truth alone. The name of another term is wrong, also that of a broader one. Several
+    names, such as *ERBB2 (HER2)* and *ERBB2/HER2*, must mean one term. Obsolete terms of an ontology are left out.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -83,20 +84,24 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         truth, value = self._truth(table, expected), clean(text)
         if value == written:
             return True
-        found = table.terms(value)
-        if not found and (parts := split_beside(value)) is not None:
-            found = {}
-            one, other = map(table.terms, parts)
-            if one and other:
-                found = {term: min(one[term], other[term]) for term in one.keys() & other.keys()}
-                if not found:
-                    if truth in one or truth in other:
-                        return Undecided(f"{value[:60]!r} names two terms, one of which is the ground truth")
-                    return False
+        found = table.terms(value) or table.terms(name_alone(value))
+        if not found and (named := self._all_terms(table, names_in(value))):
+            found = _common(named)
+            if not found and any(truth in terms for terms in named):
+                return Unreadable(f"{value[:60]!r} names several terms, one of which is the ground truth")
+            if not found:
+                return False
+        found = found or _common(self._all_terms(table, names_in_list(value)))
         exact = table.exact_terms(value)
         if exact and truth not in exact and truth in found and min(exact.values()) < RELATED:
             return Undecided(f"{value[:60]!r} is a name of another term, and in another case of the ground truth")
         return self._judge(found, truth, value)
+
+    @staticmethod
+    def _all_terms(table: TermTable, names: Sequence[str]) -> list[dict[str, int]]:
+        """Return the terms that each name has, or an empty list if one has none."""
+        found = [table.terms(name_alone(name)) for name in names]
+        return found if all(found) else []
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
         """Return the verdict on a value that names the terms in `found`."""
@@ -136,6 +141,12 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError`."""
         columns = (self.column,) if isinstance(self.column, str) else self.column or ()
         return _tables.get(find_file(self.table), Columns(columns, self.separator), self.sha256, is_new=is_new)
+
+
+def _common(named: Sequence[dict[str, int]]) -> dict[str, int]:
+    """Return the terms that are in all, with the strongest way in which they are named."""
+    common = set.intersection(*map(set, named)) if named else set()
+    return {term: min(terms[term] for terms in named) for term in common}
 
 
 class _Tables:

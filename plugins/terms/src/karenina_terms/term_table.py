@@ -44,7 +44,7 @@ except FileError as error:
 """
 IDENTIFIER, NAME, SYNONYM, RELATED = range(4)
 """How a name refers to a term."""
-_VERSION: Final = 1
+_VERSION: Final = 2
 """Changes if the same file would become another database."""
 _TEXT_TABLES: Final = {".csv": ".csv", ".tsv": ".tsv", ".tab": ".tsv", ".txt": ".csv"}
 _USUAL: Final = (

@@ -1,0 +1,311 @@
+"""Reads what operators join: numbers, symbols, functions, brackets, matrices and sums with bounds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from karenina_math.tokens import FUNCTIONS, GREEK, Cursor, NotReadable, Token, TooLarge
+from karenina_math.trees import Tree, is_index, quotient, symbols_of
+
+_FRACTIONS: Final = frozenset({"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"})
+_MATRICES: Final = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "array"})
+_APPLIED: Final = frozenset("fghFGHP")
+_BASES: Final = [str(base) for base in range(2, 37)]
+
+
+class Operands(Cursor, ABC):
+    """A parser of operands. The operators between them are read by a subclass."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        super().__init__(tokens)
+        self.symbols: set[str] = set()
+        self.free: set[str] = set()
+        """Symbols, and *i*, outside the sums whose index they are."""
+        self.indices: set[str] = set()
+        """All indices of sums."""
+        self._bound: set[str] = set()
+        self._bars = 0
+
+    @abstractmethod
+    def items(self) -> Tree:
+        """Return a list of items."""
+
+    @abstractmethod
+    def _item(self) -> Tree:
+        """Return an item: an expression, a set or a relation."""
+
+    @abstractmethod
+    def _product(self) -> Tree:
+        """Return a product."""
+
+    @abstractmethod
+    def _power(self) -> Tree:
+        """Return a factor."""
+
+    @abstractmethod
+    def _starts_factor(self) -> bool:
+        """Return whether the next token starts a factor."""
+
+    def _exponent(self) -> Tree:
+        """Return what follows a *^*. Powers of powers group from the right."""
+        if self._take("{"):
+            if self._take("\\circ"):
+                raise TooLarge("a sign for degrees in braces is not read")
+            return self._until("}")
+        if self._take("-"):
+            return ["minus", self._exponent()]
+        self._deeper()
+        exponent = self._primary()
+        if self._take("^"):
+            exponent = ["power", exponent, self._exponent()]
+        self._depth -= 1
+        return exponent
+
+    def _until(self, closing: str) -> Tree:
+        """Return the expression before a closing sign."""
+        bars, self._bars = self._bars, 0
+        inner = self._item()
+        self._bars = bars
+        self._expect(closing)
+        return inner
+
+    def _primary(self) -> Tree:
+        """Return a number, symbol, function, bracket or matrix."""
+        if self.place >= len(self.tokens):
+            raise NotReadable("the expression is not complete")
+        token = self.tokens[self.place]
+        self.place += 1
+        match token.kind:
+            case "number":
+                if self._take("_"):
+                    return ["based", token.text, self._base(token.text)]
+                return ["number", token.text]
+            case "repeating":
+                return ["repeating", token.text]
+            case "based":
+                prefixes = {"0x": 16, "0o": 8, "0b": 2}
+                base = self._base(token.text) if self._take("_") else prefixes.get(token.text[:2], 16)
+                return ["based", token.text, base]
+            case "word":
+                return self._symbol(token.text)
+        return self._command(token.text) if token.kind == "command" else self._bracket(token.text)
+
+    def _base(self, digits: str) -> int:
+        """Return the base of a number such as *204_5*. Raises `NotReadable` unless it has only digits of that base."""
+        base = self._argument()
+        size = int(base[1]) if base[0] == "number" and base[1] in _BASES else 0
+        if not digits.isalnum() or any(int(digit, 36) >= size for digit in digits):
+            raise NotReadable("the base of a number is not possible")
+        return size
+
+    def _bracket(self, sign: str) -> Tree:
+        """Return what is in brackets."""
+        if sign == "|":
+            self._bars += 1
+            inner = self._item()
+            self._bars -= 1
+            self._expect("|")
+            return ["function", "abs", inner]
+        if sign == "{":
+            if self._take("}"):
+                return ["set"]
+            bars, self._bars = self._bars, 0
+            found = self.items()
+            self._bars = bars
+            self._expect("}")
+            return found[1] if len(found) == 2 else ["set", *found[1:]]
+        if sign not in ("(", "["):
+            raise NotReadable(f"{sign!r} is not expected")
+        bars, self._bars = self._bars, 0
+        inner = self.items()
+        self._bars = bars
+        closing = self._next()
+        if closing not in (")", "]"):
+            raise NotReadable(f"{sign!r} is not closed")
+        self.place += 1
+        if len(inner) == 2:
+            if (sign == "(") is not (closing == ")"):
+                raise NotReadable("a bracket is closed by another kind")
+            only: Tree = inner[1]
+            return only
+        if sign == "(" and closing == ")":
+            is_condition = inner[0] in ("and", "or") and all(item[0] == "relation" for item in inner[1:])
+            return inner if is_condition else ["tuple", *inner[1:]]
+        if len(inner) == 3:
+            return ["interval", sign == "[", closing == "]", inner[1], inner[2]]
+        if sign == "[" and closing == "]":
+            return ["tuple", *inner[1:]]
+        raise NotReadable("an interval has two ends")
+
+    def _command(self, name: str) -> Tree:
+        """Return what a command of LaTeX, or a function in plain text, stands for."""
+        plain = name[1:]
+        if name in _FRACTIONS:
+            return quotient(self._argument(), self._argument())
+        if name == "\\sqrt":
+            index = None
+            if self._take("["):
+                index = self._until("]")
+            inner = self._argument()
+            return ["root", inner, index] if index is not None else ["root", inner, ["number", "2"]]
+        if plain in FUNCTIONS:
+            return self._function(plain)
+        if plain in GREEK:
+            return self._symbol(plain)
+        match name:
+            case "\\pi" | "\\infty":
+                return ["constant", plain]
+            case "\\emptyset" | "\\varnothing":
+                return ["set"]
+            case "\\binom" | "\\dbinom" | "\\tbinom":
+                return ["binomial", self._argument(), self._argument()]
+            case "\\{":
+                if self._take("\\}"):
+                    return ["set"]
+                found = self.items()
+                if any(item[0] == "relation" and item[1][0] == "ratio" for item in found[1:]):
+                    raise TooLarge("a set with a condition is not read")
+                self._expect("\\}")
+                return ["set", *found[1:]]
+            case "\\sum" | "\\prod":
+                return self._series(plain)
+            case "\\lfloor" | "\\lceil":
+                closing = name.replace("l", "r", 1)
+                return ["function", "floor" if plain == "lfloor" else "ceil", self._until(closing)]
+            case "\\mathbb" if self._take("{"):
+                kind = self._next()
+                self.place += 1
+                self._expect("}")
+                if kind != "R":
+                    raise TooLarge(f"the set {kind} is not read")
+                return ["reals"]
+        if name.startswith("\\begin{"):
+            return self._matrix(name[7:-1])
+        raise NotReadable(f"{name} is not read")
+
+    def _function(self, name: str) -> Tree:
+        """Return a function with its argument: *sin^2 x*, *log_2 8*."""
+        base = exponent = None
+        for _ in range(2):
+            if self._take("_"):
+                base = self._argument()
+            elif self._take("^"):
+                exponent = self._exponent()
+        if self._next() in ("(", "{", "["):
+            argument = self._primary()
+        elif not self._starts_factor() and self._next() not in ("-", "\\pm", "\\mp"):
+            argument = ["symbol", ""]  # the function itself, such as *\\cos*
+            self.symbols.add("")
+        else:
+            self._deeper()
+            argument = self._power()
+            while self._starts_factor() and self._next()[1:] not in FUNCTIONS and self._next() not in ("(", "["):
+                argument = ["times", argument, self._power()]
+            self._depth -= 1
+            if "" in symbols_of(argument):
+                raise TooLarge(f"the argument of {name} is not clear")
+        if argument[0] == "tuple":
+            raise NotReadable(f"{name} has several arguments")
+        if exponent == ["minus", ["number", "1"]]:
+            return ["function", f"arc{name}", argument]
+        if base is not None and name != "log":
+            raise NotReadable(f"{name} has a subscript")
+        tree = ["logarithm", base, argument] if base is not None else ["function", name, argument]
+        return tree if exponent is None else ["power", tree, exponent]
+
+    def _series(self, kind: str) -> Tree:
+        """Return a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus."""
+        before = frozenset(self.free)
+        low: Tree = []
+        high: Tree = []
+        for _ in range(2):
+            if self._take("_"):
+                low = self._argument()
+            elif self._take("^"):
+                high = self._exponent()
+        if not high or low[:1] != ["relation"] or len(low) != 4 or low[2] != "=" or not is_index(low[1]):
+            raise NotReadable(f"a {kind} without bounds such as k=1 and n is not read")
+        index = low[1][1]
+        if index not in before:
+            self.symbols.discard(index)
+            self.free.discard(index)
+        self.indices.add(index)
+        bound, self._bound = self._bound, self._bound | {index}
+        self._deeper()
+        body = self._product()
+        self._depth -= 1
+        self._bound = bound
+        return ["series", kind, index, low[3], high, body]
+
+    def _argument(self) -> Tree:
+        """Return an argument of a command: in braces, or a single digit or sign."""
+        if self._take("{"):
+            return self._until("}")
+        token = self.tokens[self.place] if self.place < len(self.tokens) else None
+        if token is not None and token.kind == "number" and len(token.text) > 1 and token.text.isdigit():
+            self.tokens[self.place] = Token("number", token.text[1:])
+            return ["number", token.text[0]]
+        self._deeper()
+        tree = self._primary()
+        self._depth -= 1
+        return tree
+
+    def _symbol(self, name: str) -> Tree:
+        """Return a symbol with its subscript, or the constant *e* or *i*."""
+        if self._take("_"):
+            index = self._index()
+            if not isinstance(index, str):
+                return ["apply", f"{name}_", index]
+            name = f"{name}_{index}"
+        elif name == "e" or (name == "i" and name not in self._bound):
+            self.free.add(name)
+            return ["constant", name]
+        elif name in _APPLIED and self._next() == "(":
+            return ["apply", name, self._primary()]
+        while self._take("'"):
+            name += "'"
+        if name not in self._bound:
+            self.symbols.add(name)
+            self.free.add(name)
+        return ["symbol", name]
+
+    def _index(self) -> str | Tree:
+        """Return a subscript: a text such as *12* or *max*, or an expression such as *n-1* or the index of a sum."""
+        in_braces = self._take("{")
+        parts: list[str] = []
+        start = self.place
+        while self._next().isalnum() and (in_braces or not parts):
+            parts.append(self._next())
+            self.place += 1
+        if not in_braces or self._next() == "}":
+            is_bound = not self._bound.isdisjoint(parts)
+            if is_bound and len(parts) > 1:
+                raise TooLarge("a subscript with several indices of sums is not read")
+            if parts and not is_bound:
+                self.place += in_braces
+                return "".join(parts)
+        self.place = start
+        return self._until("}") if in_braces else self._primary()
+
+    def _matrix(self, name: str) -> Tree:
+        """Return a matrix, whose *\\begin* was read."""
+        if name not in _MATRICES:
+            raise NotReadable(f"{name} is not read")
+        if name == "array" and self._take("{"):
+            while not self._take("}"):
+                if self.place >= len(self.tokens):
+                    raise NotReadable("the array is not closed")
+                self.place += 1
+        end = f"\\end{{{name}}}"
+        rows: list[Tree] = [[]]
+        while not self._take(end):
+            rows[-1].append(self._item())
+            if self._take("\\\\"):
+                if self._next() != end:
+                    rows.append([])
+            elif self._next() != end:
+                self._expect("&")
+        if len({len(row) for row in rows}) != 1:
+            raise NotReadable("the matrix is not complete")
+        return ["matrix", *rows]
