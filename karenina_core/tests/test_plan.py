@@ -185,7 +185,7 @@ def test_configuration_replaces_the_list_of_a_slot_for_many() -> None:
     checks = [stage(name, Slot.ABSTENTION_CHECK) for name in ("Check", "Another", "Third")]
     made = plan([*skeleton(), *checks], slots={"abstention_check": ["Third", "Check"]})
     assert [name for name in made.names() if name in ("Check", "Another", "Third")] == ["Check", "Third"]
-    assert [left.why for left in made.left_out] == ["[slots] abstention_check names others"]
+    assert [left.why for left in made.left_out] == ["[slots] abstention_check selects other stages"]
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,14 @@ class StageSelection:
             if name in by_name:
                 self.stages.append(by_name[name])
             elif other := next((candidate for candidate in self.candidates if candidate.stage.name == name), None):
-                place = f"slot {other.slot.config_name}" if other.slot is not None else "no slot"
-                self.problems.append(f"{line} names {name}, which is a stage for {place}; name a stage for this slot")
+                place = f"for slot {other.slot.config_name}" if other.slot is not None else "without a slot"
+                self.problems.append(f"{line} names {name}, which is a stage {place}; name a stage for this slot")
             else:
                 self.problems.append(f"{line} names {name}: {_describe_missing_stage(name, self.failures, by_name)}")
                 self.empty.add(slot)
-        self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
+        self.left_out += [
+            (offer.stage.name, f"{line} selects other stages") for offer in here if offer.stage.name not in names
+        ]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
         """Select the stage for a slot that takes only one.
