@@ -96,7 +96,7 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
             raise ValueError(f"{node}: conditions must be a list, not {keyword!r}")
         conditions = list(keyword)
     if not conditions:
-        raise ValueError(f"{node} needs at least one condition")
+        raise ValueError(f"{node} has no conditions; pass at least one")
     trees = tuple(map(_condition, conditions))
     if twice := [tree for index, tree in enumerate(trees) if tree in trees[:index]]:
         raise ValueError(
