@@ -1,4 +1,4 @@
-"""Model options: one option for each setting that holds models and declares an option.
+"""Model options: one option for each setting with models that declares an option.
 
 The settings are those of the core and of all plugins that are active when a command reads its arguments or prints its
 help. Commands therefore depend on neither the settings nor the plugins.
@@ -145,7 +145,7 @@ def _parameter(name: str) -> str:
 
 
 def _settings() -> dict[str, ModelSetting]:
-    """Return the settings that hold models.
+    """Return the settings whose values are models.
 
     If the plugins' settings cannot be listed, returns only those of the core, so that the command's help can be
     printed. The command reports the problem when it reads its configuration.
