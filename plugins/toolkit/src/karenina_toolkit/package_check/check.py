@@ -140,7 +140,7 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield problems with the artifacts, stages, settings and ports that a stage names, such as missing ones.
+    """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones.
 
     `offered` contains the stages that count as installed.
     """
