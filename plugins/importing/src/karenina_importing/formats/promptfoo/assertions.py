@@ -393,7 +393,7 @@ def _is_program(value: Any) -> bool:
 
 
 def _as_name(text: str, default: str) -> str:
-    """Make a field name from the words in a text, or from `default` if the text has no ASCII words.
+    """Make a field name from the words in a string, or from `default` if it has no ASCII words.
 
     Long names are cut at the end of a word. Names that are not allowed for fields are prefixed with `is_`.
     """
