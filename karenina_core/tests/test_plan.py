@@ -316,7 +316,7 @@ def test_two_stages_of_one_name_are_a_problem() -> None:
 def test_an_empty_slot_is_reported_once() -> None:
     needy = stage("Needy", requires={ArtifactKeys.PARSED_ANSWER})
     text = problems([*skeleton(), needy], failures={"Brk": "ImportError: x"}, slots={"parse_template": "Brk"})
-    assert text == "[slots] parse_template names Brk: its plugin cannot be used: ImportError: x"
+    assert text == "[slots] parse_template selects Brk: its plugin cannot be used: ImportError: x"
 
 
 def test_plugins_not_used_are_left_out_of_the_plan() -> None:

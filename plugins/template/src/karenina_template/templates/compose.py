@@ -155,7 +155,7 @@ def validate(tree: Tree | None, names: Collection[str]) -> None:
             near = get_close_matches(field, names, n=1)
             hints.append(f"{field!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
         raise ValueError(
-            f"the verification strategy names fields that are not verified: {', '.join(hints)}; the "
+            f"the verification strategy uses fields that are not verified: {', '.join(hints)}; the "
             f"verified fields are {', '.join(names) or 'none'}"
         )
 

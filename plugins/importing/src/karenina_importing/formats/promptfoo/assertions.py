@@ -106,7 +106,7 @@ def convert(
     if converter.lacks and not done.traits and any_json_passes(done.fields):
         # What distinguished right from wrong answers is lost. Without a template, `check` reports that it is missing.
         done.fields, done.strategy = {}, None
-        done.left_out.append("template of a test with only is-json left (any JSON would count as correct)")
+        done.left_out.append("template of a test in which only is-json remains (any JSON would count as correct)")
     return done
 
 
