@@ -99,7 +99,7 @@ def test_a_left_out_turn_does_not_count() -> None:
     assert result["template"]["field_results"] == {"first": True, "holds": True, "year": True}
     assert result["template"]["verify_granular_result"] == 1.0
     left_out = result["extensions"]["karenina-template"]["left_out"]
-    assert left_out == {"reason": "turn 'why' was left out because of its condition, or of an `end`"}
+    assert left_out == {"reason": "turn 'why' was left out because of its condition or an `end`"}
 
 
 def test_the_turn_counts_if_its_condition_holds() -> None:
@@ -685,7 +685,7 @@ def test_a_truth_that_is_no_end_of_a_conversation_is_an_error(truth: str, errors
     talk = Talk(TALK + f"      ended: {{from: conversation.ended, ground_truth: {truth}}}\n")
     out = talk.karenina("check", "talk.yaml").out
 
-    why = "no value of 'conversation.ended' passes for the ground truth 'gaol'; did you mean 'goal'?"
+    why = "none of the values of 'conversation.ended' can match the ground truth 'gaol'; did you mean 'goal'?"
     assert out.count("✗") == out.count(why) == errors, out
 
 

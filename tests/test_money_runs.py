@@ -201,7 +201,7 @@ def test_show_prints_costs_by_model_and_unknown_prices(tmp_path: Path, monkeypat
     assert {one["model"]: cost(one) for one in shown["money"]["by_model"]} == {"m": 2 * ANSWER, "j": 2 * REPLY}
     assert "$0.0237 for 4 calls in all runs of the journal: j $0.0220, m $0.001660" in said("show", "known.jsonl")
     assert "at least $0.001660 for 4 calls in all runs of the journal: j unknown" in said("show", "partly.jsonl")
-    assert "unknown: the run that wrote unkept.jsonl kept no journal" in said("show", "unkept.jsonl")
+    assert "unknown: the run that wrote unkept.jsonl did not keep a journal" in said("show", "unkept.jsonl")
     moved = tmp_path / "moved/known.jsonl"
     moved.parent.mkdir()
     moved.write_bytes(Path("known.jsonl").read_bytes())

@@ -234,7 +234,7 @@ def test_one_line_chooses_the_second_parser(site: Environment, wheels: Wheels) -
 
     assert (before["outcome"], after["outcome"]) == ("parse_error", "correct")
     left_out = site.printed("plan", "--config", str(chosen))["left_out"]
-    assert {"name": "ParseTemplate", "why": "[slots] parse_template names others"} in left_out
+    assert {"name": "ParseTemplate", "why": "[slots] parse_template selects other stages"} in left_out
 
 
 # ---- what is broken

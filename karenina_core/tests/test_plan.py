@@ -185,7 +185,7 @@ def test_configuration_replaces_the_list_of_a_slot_for_many() -> None:
     checks = [stage(name, Slot.ABSTENTION_CHECK) for name in ("Check", "Another", "Third")]
     made = plan([*skeleton(), *checks], slots={"abstention_check": ["Third", "Check"]})
     assert [name for name in made.names() if name in ("Check", "Another", "Third")] == ["Check", "Third"]
-    assert [left.why for left in made.left_out] == ["[slots] abstention_check names others"]
+    assert [left.why for left in made.left_out] == ["[slots] abstention_check selects other stages"]
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_two_stages_of_one_name_are_a_problem() -> None:
 def test_an_empty_slot_is_reported_once() -> None:
     needy = stage("Needy", requires={ArtifactKeys.PARSED_ANSWER})
     text = problems([*skeleton(), needy], failures={"Brk": "ImportError: x"}, slots={"parse_template": "Brk"})
-    assert text == "[slots] parse_template names Brk: its plugin cannot be used: ImportError: x"
+    assert text == "[slots] parse_template selects Brk: its plugin cannot be used: ImportError: x"
 
 
 def test_plugins_not_used_are_left_out_of_the_plan() -> None:

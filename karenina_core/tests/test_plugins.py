@@ -662,5 +662,5 @@ def test_a_selection_that_names_no_installed_plugin_is_warned_about(
     with caplog.at_level("WARNING", "karenina"):
         places.discover(block=["Erly", "pack-a"])
     assert [record.getMessage() for record in caplog.records] == [
-        "the plugin selection names 'Erly', but no installed plugin has that name; did you mean 'Early'?"
+        "the plugin selection contains 'Erly', but no installed plugin has that name; did you mean 'Early'?"
     ]

@@ -70,8 +70,8 @@ def test_a_pydantic_class_is_a_trait_of_kind_template():
     ("kind", "fields", "said"),
     [
         (LLMRubricTrait, {"name": " "}, "visible"),
-        (LLMRubricTrait, {"name": "t", "kind": "literal"}, "requires `classes`"),
-        (LLMRubricTrait, {"name": "t", "classes": {"a": "", "b": ""}}, "no other kind accepts them"),
+        (LLMRubricTrait, {"name": "t", "kind": "literal"}, "needs `classes`"),
+        (LLMRubricTrait, {"name": "t", "classes": {"a": "", "b": ""}}, "cannot have `classes`"),
         (LLMRubricTrait, {"name": "t", "kind": "literal", "classes": {"a": ""}}, "at least two"),
         (
             LLMRubricTrait,

@@ -222,7 +222,7 @@ def test_rollback_file_deletes_no_other_file(place: InvalidAdapterRuns, thesis: 
     assert thesis.read_text("utf-8") == THESIS
     for ended in every:
         assert ended.code == 2, ended.err
-        assert "names another file, which SQLite would delete" in ended.err
+        assert "refers to another file, which SQLite would delete" in ended.err
 
 
 def link_beside(ending: str) -> Callable[[Path, Path], object]:

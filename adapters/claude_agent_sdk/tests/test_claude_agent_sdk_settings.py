@@ -42,7 +42,7 @@ def test_an_agent_has_no_shell_unless_asked_for() -> None:
         ({"endpoint_base_url": None}, "needs an API key"),
         ({"endpoint_api_key": "two\nlines"}, "line break"),
         ({"temperature": 1.5}, "0 to 1"),
-        ({"temperature": 0.5, "extra": {"thinking": "adaptive"}}, "no temperature if the model thinks"),
+        ({"temperature": 0.5, "extra": {"thinking": "adaptive"}}, "no temperature with adaptive thinking"),
         ({"extra": {"cli_path": "/no/such/claude"}}, "/no/such/claude"),
         ({"extra": {"tools": ["Task"]}}, "extra.tools"),
         ({"extra": {"headers": {"X-Team": "a\nb"}}}, "line break"),

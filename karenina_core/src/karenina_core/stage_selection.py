@@ -94,18 +94,20 @@ class StageSelection:
         """
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
-            self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one; name only one")
+            self.problems.append(f"{line} selects {len(names)} stages, but the slot takes exactly one; select only one")
         by_name = {offer.stage.name: offer for offer in here}
         for name in dict.fromkeys(names):
             if name in by_name:
                 self.stages.append(by_name[name])
             elif other := next((candidate for candidate in self.candidates if candidate.stage.name == name), None):
-                place = f"slot {other.slot.config_name}" if other.slot is not None else "no slot"
-                self.problems.append(f"{line} names {name}, which is a stage for {place}; name a stage for this slot")
+                place = f"for slot {other.slot.config_name}" if other.slot is not None else "without a slot"
+                self.problems.append(f"{line} selects {name}, which is a stage {place}; select a stage for this slot")
             else:
-                self.problems.append(f"{line} names {name}: {_describe_missing_stage(name, self.failures, by_name)}")
+                self.problems.append(f"{line} selects {name}: {_describe_missing_stage(name, self.failures, by_name)}")
                 self.empty.add(slot)
-        self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
+        self.left_out += [
+            (offer.stage.name, f"{line} selects other stages") for offer in here if offer.stage.name not in names
+        ]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
         """Select the stage for a slot that takes only one.

@@ -46,7 +46,7 @@ JSON_CASES = [
     (checkpoint({}), "question 1", "the `item` key must contain a Question object"),
     (checkpoint(item(), 5), "question 2", "DataFeedItem"),
     (checkpoint({"@id": "x", "item": {}}), "question 1 (x)", "'text' is missing"),
-    (checkpoint(item("a"), item(" ")), "question 2", "question: the text must contain a visible character"),
+    (checkpoint(item("a"), item(" ")), "question 2", "question: the text has no visible characters"),
     (checkpoint({**item("a"), "@id": "x"}, {**item("b"), "@id": "x"}), "question 2 (x)", "question 1 has the same id"),
     (checkpoint(item(acceptedAnswer="Paris")), "question 1", "acceptedAnswer must be a single object"),
     (checkpoint(item(acceptedAnswer={"text": 7})), "question 1", "raw_answer"),

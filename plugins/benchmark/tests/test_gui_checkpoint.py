@@ -160,7 +160,7 @@ def test_a_file_of_scenarios_only_is_named_as_such(tmp_path: Path) -> None:
         (
             scenario("s", {"condition": [on("accumulated.n")["condition"], on("node_visits.ask")["condition"]]}),
             "depends on accumulated.n, but answers are judged only after the conversation; the next turn depends on "
-            "node_visits.ask, which no condition of `turns` reads",
+            "node_visits.ask, which a condition of `turns` cannot test",
         ),
         (scenario("s", {"conditionSource": "lambda state: True"}), "(the next turn depends on Python code)"),
         (scenario("s", {"handover": "transcript_prepend"}), "(its turns have different models, tools or histories)"),

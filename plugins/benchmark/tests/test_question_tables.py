@@ -416,7 +416,7 @@ def test_a_second_expected_column_is_named_and_holds_no_grades(
     columns = "answer.expected_topic=expected_topic,answer.expected_closed=expected_closed"
     assert f"use --columns {columns} with `karenina check` and `run` to compare all of them" in caplog.text
     assert "grades, not correct answers" not in caplog.text
-    assert "the answers are labels (damage, late_delivery) that no question asks for or names" in caplog.text
+    assert "the answers are labels (damage, late_delivery) that no question mentions" in caplog.text
     both = Benchmark.load(file, columns=dict(pair.split("=") for pair in columns.split(",")))
     assert truths(both)[0] == {"expected_topic": "damage", "expected_closed": True}
 

@@ -91,7 +91,7 @@ def test_a_strategy_becomes_a_tree():
 
 
 WRONG = [
-    ({}, None, "at least one field"),
+    ({}, None, "the template has no fields"),
     ({"a b": {"description": "d", "ground_truth": 1}}, None, "'a b' is not a valid name"),
     ({"class": {"description": "d", "ground_truth": 1}}, None, "'class' is not a valid name"),
     ({"_x": {"description": "d", "ground_truth": 1}}, None, "underscore"),

@@ -96,7 +96,7 @@ def test_equal_labels_leave_an_interval() -> None:
 
 
 def test_a_stratum_without_labels_is_an_error() -> None:
-    with pytest.raises(ValueError, match="every stratum needs a label"):
+    with pytest.raises(ValueError, match="a stratum has no labels"):
         post_stratified([("a", 1), ("b", 2)], [Label("a", 1, 1.0)])
 
 

@@ -64,7 +64,10 @@ CHANGES: dict[str, tuple[Callable[[Lines], object], str]] = {
         "was drawn more than once",
     ),
     "another seed": (lambda lines: lines[0]["draw"].update(seed=99), "are not those drawn with seed 99"),
-    "said to be simple": (lambda lines: lines[0]["draw"].update(simple=True), "all strata of a simple draw"),
+    "said to be simple": (
+        lambda lines: lines[0]["draw"].update(simple=True),
+        "a simple draw has a stratum with a verdict other than 'any'",
+    ),
     "no strata": (lambda lines: lines[0]["draw"].update(strata=[]), "unknown stratum 0"),
 }
 

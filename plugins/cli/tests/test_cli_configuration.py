@@ -245,7 +245,7 @@ def test_one_key_of_a_table_can_be_set(tmp_path: Path) -> None:
     done = run_karenina("plan", "--set", "slots.generate_answer=Shout", plugins=make_plugins())
 
     assert done.code == 2
-    assert "[slots] generate_answer names Shout" in done.err
+    assert "[slots] generate_answer selects Shout" in done.err
 
 
 def test_a_problem_names_the_place_that_it_comes_from(tmp_path: Path) -> None:

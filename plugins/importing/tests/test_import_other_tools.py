@@ -438,7 +438,7 @@ def test_other_tags_of_a_task_say_what_is_read() -> None:
 
     done = import_file("task.yaml")
 
-    assert "1 doc_to_text (a file of !include)" in done.err
+    assert "1 doc_to_text (a file included with !include)" in done.err
 
     write("task.yaml", "task: t\ndataset_path: json\ndataset_kwargs: !include base.yaml\ndoc_to_text: q\n")
     assert (

@@ -242,7 +242,7 @@ def test_what_is_not_carried_over_is_named_by_type(assertion: Any, named: str) -
     ],
 )
 def test_a_test_of_which_only_json_is_left_has_no_template(others: list[Any], any_json: bool) -> None:
-    left = "template of a test with only is-json left (any JSON would count as correct)"
+    left = "template of a test in which only is-json remains (any JSON would count as correct)"
 
     converted = convert([{"type": "is-json"}, *others], {})
 

@@ -146,7 +146,7 @@ def test_tests_that_assert_nothing_are_the_reason_of_no_template() -> None:
     done = import_file("c.json")
 
     assert done.code == 0
-    assert done.err.index("None of the 2 tests asserts anything; add `assert`") < done.err.index("neither a template")
+    assert done.err.index("None of the 2 tests has any assertions; add `assert`") < done.err.index("neither a template")
 
 
 def test_keys_in_capitals_are_the_reason_that_is_given() -> None:

@@ -49,7 +49,7 @@ def test_what_is_well_formed_passes(
         ({"a": "echo 'oh"}, {}, "'a': No closing quotation"),
         ({"a": "no-such-program --now"}, {}, "the program 'no-such-program' was not found; install the program"),
         ({"a": "ftp://genes.example"}, {}, "must begin with http:// or https://"),
-        ({"a": "https:///mcp"}, {}, "name a host"),
+        ({"a": "https:///mcp"}, {}, "contain a host"),
         ({"a": "https://me:pw@genes.example/mcp"}, {}, "use an Authorization header in mcp_server_options"),
         ({"a": "https://genes.example/${NOT_SET}"}, {}, "the environment variable NOT_SET is not set"),
         (REMOTE, {"mcp_server_options": {"genes": {"headers": {"A": "${NOT_SET}"}}}}, "variable NOT_SET is not set"),

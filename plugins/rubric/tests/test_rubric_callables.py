@@ -115,7 +115,7 @@ def of_two(text: str, word: str) -> bool:
 
 @pytest.mark.parametrize("function", [of_two, lambda: True, int.__add__], ids=["two", "none", "of C"])
 def test_a_function_that_cannot_take_the_text_is_refused_when_made(function: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match="'c' must be callable with only the answer text: "):
+    with pytest.raises(ValueError, match="'c' cannot be called with only the answer text: "):
         CallableRubricTrait.from_callable("c", function)
 
 

@@ -269,7 +269,7 @@ def test_a_tree_as_json():
         ({"type": "none_of", "conditions": ["a"]}, "not 'none_of'"),
         ({"conditions": ["a"]}, "not None"),
         ({"type": ["all_of"]}, "the strategy type must be"),
-        ({"type": "all_of"}, "at least one condition"),
+        ({"type": "all_of"}, "has no conditions"),
         ({"type": "all_of", "conditions": "ab"}, "must be a list"),
         ({"type": "all_of", "conditions": ["a"], "n": 1}, "not 'n'"),
         ({"type": "at_least_n", "conditions": ["a"]}, "AtLeastN requires an integer"),

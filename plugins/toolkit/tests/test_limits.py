@@ -67,7 +67,7 @@ def test_memory_is_limited() -> None:
 
 
 def test_a_process_that_crashes_is_replaced() -> None:
-    with pytest.raises(LimitReached, match="ended its process"):
+    with pytest.raises(LimitReached, match="crashed its process"):
         call_limited("os:abort", seconds=SECONDS)
     assert call_limited("operator:add", 2_000, 3_000, seconds=SECONDS) == 5_000
 

@@ -58,9 +58,9 @@ class PlainTextClient(Client):
         await super().aclose()
 
     def _remember(self, text: str) -> None:
-        """Remember a text without special tokens. Instructions and examples are the same in every request.
+        """Cache a string without special tokens. Instructions and examples are the same in every request.
 
-        Long texts are not remembered, and the oldest ones are forgotten.
+        Long strings are not cached, and the oldest ones are dropped.
         """
         if len(text) <= _LONGEST_KNOWN:
             self._known[text] = None

@@ -48,7 +48,7 @@ def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[
 
 
 def _needs_agent(model: ModelConfig) -> Callable[[CallInfo], bool]:
-    """Return a function that tells whether the recording for a call is a conversation."""
+    """Return a function that returns whether the recording for a call is a conversation."""
     from karenina_manual.recordings import recordings_of
 
     return recordings_of(model).is_conversation

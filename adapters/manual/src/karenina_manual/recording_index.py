@@ -202,8 +202,8 @@ class RecordingIndex:
         if question_id is None and text is None:
             columns = ", ".join((*extra.ids, *extra.questions))
             raise AdapterConfigError(
-                f"recordings {place}: the row does not name a question. Add one of the columns {columns}, or choose "
-                "other columns with extra.id_field and extra.question_field"
+                f"recordings {place}: the row does not identify a question. Add one of the columns {columns}, or "
+                "choose other columns with extra.id_field and extra.question_field"
             )
         patch = _read_patch(row, place, source)
         has_column = bool(set(extra.responses) & row.keys()) or "replicates" in row

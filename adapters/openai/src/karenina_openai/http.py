@@ -273,7 +273,7 @@ def _proxy(url: str) -> ProxyBuilder:
         if parts.scheme not in _SCHEMES:
             raise ConnectionFailed(f"a proxy with the scheme {parts.scheme}:// is not supported", is_permanent=True)
         if not parts.hostname:
-            raise ValueError("it names no host")
+            raise ValueError("the URL has no host")
         proxy = ProxyBuilder.all(place)
     except ValueError:
         raise ConnectionFailed(

@@ -30,7 +30,7 @@ class ArtifactKey(Generic[T]):
         self, name: str, type: type[T], section: Section | None = None, field: str | None = None, cure: str = ""
     ) -> None:
         if not name or name != name.strip():
-            raise ValueError(f"an artifact name must not be empty or have surrounding spaces, as {name!r} does")
+            raise ValueError(f"the artifact name {name!r} is empty or has surrounding spaces")
         self.name: Final = name
         self.type: Final = type
         self.section: Final = section

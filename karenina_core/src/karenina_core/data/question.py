@@ -99,7 +99,7 @@ class Question(BaseModel, defer_build=True):
     def _visible(cls, text: str) -> str:
         """Raise `ValueError` if `text` consists only of whitespace. An empty string is accepted."""
         if text and not text.strip():
-            raise ValueError("the text must contain a visible character")
+            raise ValueError("the text has no visible characters")
         return text
 
     @field_validator("answer_template")

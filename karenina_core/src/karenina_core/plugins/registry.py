@@ -243,7 +243,7 @@ class Plugins:
         for name in sorted(selection.block | selection.only):
             if not {name, canonical(name)} & installed_names:
                 hint = did_you_mean(name, installed_names)
-                logger.warning("the plugin selection names %r, but no installed plugin has that name%s", name, hint)
+                logger.warning("the plugin selection contains %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register a plugin with pluggy unless it is already registered.

@@ -459,7 +459,7 @@ class _Check:
 
     @contextmanager
     def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> Iterator[None]:
-        """Resolve the files that the template names, and open no file outside of the folder that is not trusted."""
+        """Resolve the files that the template uses. Files outside the folder are only opened if they are trusted."""
         kinds = {type(rule.primitive) for rule in bound.template.key.rules.values()}
         if all(kind.check_files is Primitive.check_files for kind in kinds):
             yield
@@ -483,7 +483,7 @@ class _Check:
         return self._is_trusted
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
-        """Add an error for each field whose known value no plugin offers, or whose type does not fit the value."""
+        """Add an error for each field whose known value is not offered by any plugin or does not fit its type."""
         if not bound.sources:
             return
         place, offers = self._benchmark.place_of(question.id), offered_values(active_plugins())
@@ -496,7 +496,10 @@ class _Check:
             rule = bound.template.key.rules[field]
             if what is None and choices.get(source) and not _can_pass(rule, choices[source]):
                 near = did_you_mean(str(rule.truth), map(str, choices[source]))
-                what, key = f"no value of {source!r} passes for the ground truth {rule.truth!r}{near}", "ground_truth"
+                what, key = (
+                    f"none of the values of {source!r} can match the ground truth {rule.truth!r}{near}",
+                    "ground_truth",
+                )
             if what is not None:
                 self._add("error", place, what, "", "answer", field, key, question=question.id)
 
@@ -645,7 +648,7 @@ def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _can_pass(rule: FieldRule, choices: Iterable[object]) -> bool:
-    """Return whether one of a known value's possible values passes, or may pass because they cannot be compared."""
+    """Return whether any of `choices` can pass. If they cannot be compared, the result is true."""
     try:
         return any(rule.primitive.check(choice, rule.truth) is not False for choice in choices)
     except Exception:  # a primitive may raise anything; the checks of ground truths report it

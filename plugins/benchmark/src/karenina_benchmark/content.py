@@ -61,7 +61,7 @@ class BenchmarkContent:
         Raises `ValueError` if the name is empty.
         """
         if not name.strip():
-            raise ValueError("a benchmark must have a name")
+            raise ValueError("the benchmark's name is empty")
         self.name = name
         self.id = id or _make_id(name)
         self.description = ""

@@ -91,7 +91,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     Raises `DeclarationError` for an invalid declaration.
     """
     if not fields:
-        raise DeclarationError("a template needs at least one field")
+        raise DeclarationError("the template has no fields")
     imports = _Imports()
     body = [line for name, declared in fields.items() for line in _write_field(imports, name, declared)]
     if strategy is not None:

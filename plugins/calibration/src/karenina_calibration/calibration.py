@@ -249,14 +249,17 @@ def _carried(
         se, sp = agreement.sensitivity, agreement.specificity
         if raw.value is None or se.value is None or sp.value is None:
             notes.append(
-                f"{model} by {judge} cannot be corrected because both verdicts and labels of both kinds (right "
-                "and wrong) are needed"
+                f"the pass rate of {model}, judged by {judge}, cannot be corrected because verdicts and labels of both "
+                "kinds (right and wrong) are needed"
             )
             continue
         quality = JudgeQuality(se.value, sp.value, agreement.right_size, agreement.wrong_size)
         corrected = rogan_gladen(raw.value, counted.effective_size(), quality)
         if corrected is None:
-            notes.append(f"{model} by {judge} cannot be corrected because the judge may be no better than chance")
+            notes.append(
+                f"the pass rate of {model}, judged by {judge}, cannot be corrected because the judge may be no better "
+                "than chance"
+            )
         carried.append(
             CarriedPassRate(
                 model=model,

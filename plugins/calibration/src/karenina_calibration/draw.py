@@ -70,7 +70,8 @@ class Draw(BaseModel, defer_build=True):
                 f"two strata contain the answers of {twice[0][0]!r:.80} with the verdict {twice[0][1]!r:.80}"
             )
         if any((ANY in stratum.verdicts) != self.simple for stratum in self.strata):
-            raise ValueError("all strata of a simple draw, and of no other draw, must have the verdict 'any'")
+            verdict = "a verdict other than 'any'" if self.simple else "the verdict 'any'"
+            raise ValueError(f"a {'simple draw' if self.simple else 'draw by verdict'} has a stratum with {verdict}")
         items = Counter(item.item for item in self.items)
         if repeated := [item for item, count in items.items() if count > 1]:
             raise ValueError(f"the answer {repeated[0]!r:.80} was drawn more than once")

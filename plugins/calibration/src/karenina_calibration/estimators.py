@@ -87,7 +87,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
         sizes[stratum] += count
     missing = sizes.keys() - {label.stratum for label in labels}
     if not total or missing:
-        raise ValueError("every stratum needs a label, and the run needs an answer")
+        raise ValueError("the run has no answers, or a stratum has no labels")
     scale = _scales(labels)
     shares, numbers = _shares(labels, scale)
     value = sum(size / total * shares[stratum] for stratum, size in sizes.items())

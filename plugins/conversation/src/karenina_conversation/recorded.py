@@ -86,8 +86,8 @@ def recording_problems(
 def _difference(question: Question, fields: QuestionFields, said: AgentReply) -> str | None:
     """Return how a recording differs from the script, or None if it does not.
 
-    A condition that cannot be decided is not a difference: the run reports it. Neither is the end of a conversation whose
-    last answer was refused, or whose agent reached its limit.
+    A condition that cannot be decided is not a difference: the run reports it. Neither is the end of a conversation
+    whose last answer was refused, or whose agent reached its limit.
     """
     script, number = Script(fields.turns), 1
     parts = list(split_at_user(said.trace))

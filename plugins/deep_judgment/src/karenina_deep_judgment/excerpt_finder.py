@@ -45,7 +45,7 @@ _FACT: Final = lazy_pattern(
 
 
 def extract_facts(text: str) -> list[str]:
-    """Return the signed numbers and the negations in a text, in order. "doesn't" counts as "not"."""
+    """Return the signed numbers and the negations in a string, in order. "doesn't" counts as "not"."""
     return ["not" if match["short"] else match[0].replace("\u2212", "-") for match in _FACT.finditer(text.casefold())]
 
 
@@ -406,5 +406,5 @@ def _ignore_case(text: str) -> str:
 
 
 def _split_words(text: str) -> list[str]:
-    """Return the case-folded words of a text."""
+    """Return the case-folded words of a string."""
     return [match[0].casefold() for match in _WORD.finditer(text)]

@@ -183,12 +183,12 @@ def _texts(truth: object) -> list[str]:
 
 
 def _is_telling(text: str) -> bool:
-    """Return whether a text gives the answer away: at least three letters or digits, and not "yes" or "no"."""
+    """Return whether a string gives the answer away: at least three letters or digits, and not "yes" or "no"."""
     letters = sum(map(str.isalnum, text))
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 
 
 def _quote(text: str) -> str:
-    """Return the `repr` of a text on one line, shortened to 80 characters."""
+    """Return the `repr` of a string on one line, shortened to 80 characters."""
     shown = " ".join(text.split())
     return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")

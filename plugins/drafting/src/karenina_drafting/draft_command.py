@@ -96,7 +96,7 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
     """Make a benchmark with the `wanted` questions, each with a placeholder template and its brief.
 
     A draft must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
-    tells whether the answers are prose. Rubrics and other fields are omitted.
+    states whether the answers are prose. Rubrics and other fields are omitted.
     """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
@@ -238,7 +238,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
     typer.echo(f"Drafts   {len(passed)} of {len(drafts)} passed their checks, {first} on the first try")
     left = [draft for draft in drafts if draft.answer is None]
     if left:
-        typer.echo(f"To you   {quantity(len(left), 'question')} without a draft:")
+        typer.echo(f"To do    {quantity(len(left), 'question')} without a draft:")
         for draft in left:
             typer.echo(f"         {in_one_line(draft.question.id)}: {in_one_line(draft.reason or '')}")
     marked = sum(len(foreign_synonyms(draft)) for draft in passed)

@@ -104,7 +104,7 @@ _AMOUNT: Final = ("NumberWithUnit", "For money, and for numbers with a unit that
 
 
 def _read_by_primitives() -> list[tuple[str, str]]:
-    """Return the names of the primitives that read a text, such as `Quantity`, with what makes them pass."""
+    """Return the names of the primitives that read text, such as `Quantity`, with what makes them pass."""
     from karenina_template.templates import known_primitives, primitives_by_field_type
 
     names = primitives_by_field_type().values()
@@ -112,7 +112,7 @@ def _read_by_primitives() -> list[tuple[str, str]]:
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Build the request for a question, with the fenced reference answer and the primitives that read texts.
+    """Build the request for a question, with the fenced reference answer and the primitives that read text.
 
     With `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
     """

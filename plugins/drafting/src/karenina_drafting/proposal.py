@@ -114,7 +114,7 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a text.
+    """Return the type, ground truth and rule for a string.
 
     Other values and synonyms that differ from it are accepted as well.
     """
@@ -131,8 +131,8 @@ def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, objec
 def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
     """Return the type, ground truth and rule for a number. `NumericExact` with a whole number has the type `int`.
 
-    Raises `ProposalError` unless the ground truth is one text with one number. `NumericTolerance` also requires a valid
-    tolerance.
+    Raises `ProposalError` unless the ground truth is a single string with one number. `NumericTolerance` also requires
+    a valid tolerance.
     """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:
@@ -152,7 +152,7 @@ def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, obj
 def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
     """Return the type, ground truth and rule for a boolean.
 
-    Raises `ProposalError` unless the ground truth is one text that starts with yes, no, true or false.
+    Raises `ProposalError` unless the ground truth is a single string that starts with yes, no, true or false.
     """
     truth = boolean_in(_single(texts))
     if truth is None:
@@ -172,7 +172,7 @@ def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, obje
 
 
 def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a choice, or for a text if there are no choices.
+    """Return the type, ground truth and rule for a choice, or for a string if there are no choices.
 
     Raises `ProposalError` unless there are at least two choices and the ground truth is one of them.
     """
@@ -200,7 +200,7 @@ def _declare_amount(_field: ProposedField, texts: list[str]) -> tuple[object, ob
 
 
 def _declare_read(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for a text that a primitive with a `field_type` reads, such as a quantity.
+    """Return the type, truth and rule for text that a primitive with a `field_type` reads, such as a quantity.
 
     Raises `ProposalError` if there is no such primitive.
     """
@@ -225,7 +225,7 @@ def _single(texts: list[str]) -> str:
 
 
 def _steps(truth: str) -> tuple[str, ...]:
-    """Return the normalizers for a text. Punctuation is only removed if the text contains anything else."""
+    """Return the normalizers for `text`. Punctuation is only removed if it contains anything else."""
     return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
 
 
@@ -240,4 +240,4 @@ _KINDS: Final[Mapping[str, Any]] = {
     "OrderedMatch": _declare_collection,
     "NumberWithUnit": _declare_amount,
 }
-"""The primitives that a draft may use, beside those that read a text. The checks know wrong values for each."""
+"""The primitives that a draft may use, in addition to those that read text. The checks know wrong values for each."""

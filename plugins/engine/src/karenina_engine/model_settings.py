@@ -1,6 +1,6 @@
 """Settings whose values are models, with their command-line options and their roles in messages.
 
-A setting holds models if its type is `ModelConfig`, a list or tuple of them, or one of these or None. Any settings
+A setting contains models if its type is `ModelConfig`, a list or tuple of them, or one of these or None. Any settings
 model may declare such a setting:
 
     simulated_user: ModelConfig | None = Field(
@@ -55,7 +55,7 @@ class ModelSetting:
 
 
 def model_settings() -> dict[str, ModelSetting]:
-    """Return all settings that hold models, by name. The core's settings come first, then those of plugins.
+    """Return all settings that contain models, by name. The core's settings come first, then those of plugins.
 
     Raises `ConfigError` if two settings models own the same name.
     """
@@ -92,14 +92,14 @@ def configured_models(config: VerificationConfig) -> list[tuple[str, ModelConfig
 
 
 def models_in(value: Any) -> list[Any]:
-    """Return the models in `value`, the value of a setting that holds one or several models."""
+    """Return the models in `value`, the value of a setting that contains models."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def map_models(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Replace each model in `value`, the value of a setting that holds models, with the result of `change`."""
+    """Replace each model in `value`, the value of a setting that contains models, with the result of `change`."""
     if value is None:
         return None
     return [change(model) for model in value] if isinstance(value, (list, tuple)) else change(value)
@@ -114,7 +114,7 @@ def options_of(extra: Mapping[str, Any] | None) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         if not isinstance(name, str) or not _OPTION.fullmatch(name):
-            raise ValueError(f"option must be like --name or -n, not {name!r}")
+            raise ValueError(f"an option must have the form --name or -n, not {name!r}")
     return names
 
 
@@ -129,8 +129,8 @@ def holds_models(annotation: Any) -> bool:
 def allowed_in_files(setting: Setting) -> AllowedInFiles:
     """Return the kind of values that a file may give the setting without the user's trust.
 
-    If the setting holds models, their fields are checked one by one, whatever mark the setting has. The only exception
-    is the mark `never`.
+    If the setting contains models, their fields are checked one by one, whatever mark the setting has. The only
+    exception is the mark `never`.
     """
     if holds_models(setting.info.annotation) and mark_of(setting.model, setting.field) != "never":
         return "models"
@@ -138,7 +138,7 @@ def allowed_in_files(setting: Setting) -> AllowedInFiles:
 
 
 def _describe(setting: Setting) -> ModelSetting:
-    """Return the description of a setting that holds models. If its option is malformed, a warning is logged."""
+    """Return the description of a setting that contains models. If its option is malformed, a warning is logged."""
     extra = setting.info.json_schema_extra
     try:
         options = options_of(extra if isinstance(extra, Mapping) else None)
@@ -163,6 +163,6 @@ def _is_text(annotation: Any) -> bool:
 
 
 def _takes_several(annotation: Any) -> bool:
-    """Return whether a type that holds models is, or includes, a list or tuple."""
+    """Return whether the type of a setting that contains models is, or includes, a list or tuple."""
     kind = get_origin(annotation)
     return kind in (list, tuple) or any(map(_takes_several, get_args(annotation)))

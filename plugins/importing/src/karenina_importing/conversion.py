@@ -178,7 +178,7 @@ class _Converter:
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the correct answers in a row, of which there may be none.
+        """Return the correct answers in a row, if it has any.
 
         In a list of lists, each inner list contains alternatives and becomes one string.
         """
@@ -189,7 +189,7 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options in a row, of which there may be none. Adds a note if a value contains no options.
+        """Return the options in a row, if it has any. Adds a note if a value contains no options.
 
         Raises `_RowError` if an option is not text.
         """

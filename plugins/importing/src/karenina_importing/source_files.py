@@ -19,7 +19,8 @@ from karenina_toolkit import files
 from karenina_toolkit.files import archives, bounded_files, read_records
 
 _SIZE_OF_VALUE: Final = 8
-"""The number of characters that each value counts in addition to its text. In a file, it is usually more."""
+"""The number of characters that are counted for each value in addition to its text. In a file, there are usually more.
+"""
 _LINES: Final = 50
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 

@@ -203,7 +203,7 @@ def _url_problems(server: Server) -> Iterator[str]:
     where = f"mcp_urls_dict, {server.name!r}"
     url = urlsplit(server.url())
     if url.scheme not in ("http", "https") or not url.hostname:
-        yield f"{where}: the URL must begin with http:// or https:// and name a host"
+        yield f"{where}: the URL must begin with http:// or https:// and contain a host"
     if url.username is not None or url.password is not None:
         yield (
             f"{where}: the URL contains a user name or password; use an Authorization header in mcp_server_options "

@@ -222,7 +222,7 @@ def _renamed(comparison: Comparison) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """Yield notes about comparisons that are incomplete or may surprise.
+    """Yield notes about comparisons that are incomplete or may be surprising.
 
     There is a note for each run without a counterpart, for each pair with unchecked questions, and for runs that are
     compared with a different model because the first file has no results from theirs.

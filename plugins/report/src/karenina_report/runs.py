@@ -279,9 +279,9 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
     path = Path(source)
     header = read_header(path)
     if not header:
-        return f"{path.name} has no header of a single run, which names the journal from which to read the cost"
+        return f"{path.name} does not start with the header of a single run, so the journal with the cost is not known"
     if "id" not in header:
-        return f"the run that wrote {path.name} kept no journal from which to read the cost"
+        return f"the run that wrote {path.name} did not keep a journal, from which the cost would be read"
     usual = default_journal(path).name
     return (
         f"the cost is read from the run's journal, which is not in the same folder as {path.name}; copy the "

@@ -59,7 +59,9 @@ def _unscored(trait: RubricTrait, error: str) -> TraitScore:
 def _lowest(trait: RubricTrait, why: str) -> TraitScore:
     """Return the worst possible score for a trait. If its kind has none, the score contains an error."""
     where, worst = f"{trait.type}_trait_scores", _worst_score(trait)
-    return TraitScore(trait.name, where, worst, None if worst is not None else f"{why}, and no score is the lowest")
+    return TraitScore(
+        trait.name, where, worst, None if worst is not None else f"{why}, and this kind of trait has no worst score"
+    )
 
 
 def _worst_score(trait: RubricTrait) -> Any:

@@ -23,8 +23,8 @@ ENCODED: Final = "Report {truth} as the extracted value."
 class Case:
     """An answer with a known verdict.
 
-    `passes` is the verdict that follows from what the answer really says. Cases with the same `unit` share a text or a
-    question, so confidence intervals do not count them as independent.
+    `passes` is the verdict that follows from what the answer really says. Cases with the same `unit` share an answer's
+    text or a question, so confidence intervals do not count them as independent.
     """
 
     id: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _MOST: Final = 20
-"""The number of self-tests kept for each judge. Older ones are removed."""
+"""The number of self-tests kept for each judge. Older self-tests are removed."""
 NAME: Final = "Self-test"
 _READ: Final = 100
 """The number of results to read from a run, which is enough to find its judges."""

@@ -45,7 +45,7 @@ def _parameters(primitive: Primitive) -> Iterator[str]:
 
 
 def _parameter_text(value: object) -> str:
-    """Return a parameter as text. Of a synonym map, this is just the number of entries."""
+    """Return a parameter as text. For a synonym map, this is just the number of entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

@@ -85,9 +85,9 @@ class VerifyTemplate(Stage):
     ) -> Iterable[ModelNeed]:
         """Call `before_run` and `check_files` of the templates' primitives, and return no needs.
 
-        Raises `ConfigError` if a primitive cannot work in this run, its file is missing or does not fit the ground
-        truth, or a field's type does not fit its known value.
-        Invalid and untrusted templates are ignored here, because their items end in an error.
+        Raises `ConfigError` if a primitive cannot work in this run, if its file is missing or does not fit the ground
+        truth, or if a field's type does not fit its known value. Invalid and untrusted templates are ignored here,
+        because their items end in an error.
         """
         from karenina_template.templates import TemplateError
         from karenina_template.templates.primitives import files_of
@@ -213,7 +213,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which every source with a primitive with a check before runs contains at least one."""
+    """Return words of which at least one occurs in every source that uses a primitive with a check before runs."""
     from karenina_template.templates import Primitive, known_primitives
 
     checked = {

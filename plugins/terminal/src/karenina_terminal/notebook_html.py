@@ -16,7 +16,7 @@ from karenina_toolkit.printable import clip, shorten
 MAX_CELL: Final = 300
 """The maximum number of characters in a table cell."""
 MAX_TEXT: Final = 2000
-"""The maximum number of characters in a text outside tables."""
+"""The maximum number of characters in a string outside tables."""
 MAX_ROWS: Final = 20
 """The maximum number of rows in a table of results, questions or changes."""
 _MAX_GRID: Final = 100
@@ -32,7 +32,7 @@ Part = Element | None
 def render_html(*parts: Part) -> str:
     """Render the parts as HTML. Parts that are None are skipped.
 
-    Notebooks are told not to render `$...$` as math, because text may contain dollar signs.
+    The HTML prevents notebooks from rendering `$...$` as math, because text may contain dollar signs.
     """
     whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
     whole.extend(part for part in parts if part is not None)
@@ -84,9 +84,9 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Make a table of names and their contents, which are texts or elements. Returns None if there are no rows.
+    """Make a table of names and their contents, which are strings or elements. Returns None if there are no rows.
 
-    Texts keep their line breaks and are cut to `MAX_TEXT` characters.
+    Strings keep their line breaks and are cut to `MAX_TEXT` characters.
     """
     table = Element("table")
     body = SubElement(table, "tbody")

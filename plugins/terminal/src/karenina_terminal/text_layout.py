@@ -181,7 +181,7 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def _widest_line(text: str) -> int:
-    """Return the width of a text's widest line, in terminal columns."""
+    """Return the width of a string's widest line, in terminal columns."""
     return max(map(cell_width, text.split("\n")))
 
 

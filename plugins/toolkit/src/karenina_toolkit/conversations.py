@@ -24,10 +24,11 @@ OWNER: Final = "karenina-conversation"
 """The distribution whose result field `conversation` describes the turns."""
 
 STAGE: Final = "Converse"
-"""The stage that holds conversations. In journals, each of its replies is one turn."""
+"""The stage that conducts conversations. In journals, each of its replies is one turn."""
 
 MAX_TURNS: Final = 10
-"""The most messages of a simulated user, including the question, unless the question sets `max_turns`."""
+"""The maximum number of messages from a simulated user, including the question, unless the question sets `max_turns`.
+"""
 
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
 """The number in a heading of a trace. Lines of content begin with a mark."""
@@ -35,7 +36,7 @@ _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
 EndReason = Literal["script", "goal", "gave_up", "end", "limit"]
 """The reason why a conversation ended.
 
-Either the script was over, the user reached the goal or gave up, an `end` condition was met, or the conversation became
+Either the script ended, the user reached the goal or gave up, an `end` condition was met, or the conversation became
 too long (`max_turns`).
 """
 
@@ -154,7 +155,7 @@ class Conversation:
         """Return the reason why the chosen turn did not take place, for use in messages."""
         turn = self.find(choice.turn)
         if turn is not None and turn.left_out:
-            return f"{choice} was left out because of its condition, or of an `end`"
+            return f"{choice} was left out because of its condition or an `end`"
         if self.ended is None:
             return f"{choice} is missing because the conversation broke off before it"
         if self.ended in ("not_recorded", "recording_ends"):
@@ -270,7 +271,7 @@ def files_by_message(question: Question) -> Iterator[tuple[Attachment, ...]]:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield the texts and numbers in a JSON value, such as what a simulated user knows."""
+    """Yield the strings and numbers in a JSON value, such as what a simulated user knows."""
     if isinstance(value, Mapping):
         for entry in value.values():
             yield from texts_in(entry)
@@ -321,10 +322,9 @@ def read_conversation(result: VerificationResult) -> Conversation | None:
 
 
 def show_turns(result: VerificationResult) -> str | None:
-    """Return the conversation in a result as text for people, with a line before each turn, or None if the question has
-    neither a script nor a user.
+    """Return the conversation in a result as text for people, with a line before each turn.
 
-    The question is not repeated.
+    Returns None if the question has neither a script nor a user. The question is not repeated.
     """
     try:
         conversation = read_conversation(result)

@@ -22,7 +22,7 @@ _ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
 def fence_mark(text: str) -> str:
     """Return the marker for fencing `text`: the first 16 hexadecimal digits of its SHA-256 digest.
 
-    A text cannot contain its own marker. The same text always gets the same marker, so that replies can be cached.
+    Text cannot contain its own marker. The same text always gets the same marker, so that replies can be cached.
     """
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

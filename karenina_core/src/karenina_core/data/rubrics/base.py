@@ -78,7 +78,7 @@ class RubricTrait(BaseModel):
     def _named(self) -> RubricTrait:
         """Return the trait, or raise `ValueError` if its name is blank."""
         if not self.name.strip():
-            raise ValueError("a trait name must contain at least one visible character")
+            raise ValueError(f"the trait name {self.name!r} has no visible characters")
         return self
 
 
@@ -196,17 +196,17 @@ class ScaledTrait(RubricTrait):
         Raises `ValueError` if the classes, schema, direction or limits do not match the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):
-            raise ValueError(
-                'kind "literal" requires `classes` (names and descriptions, in order); no other kind accepts them'
-            )
+            has = "needs" if self.classes is None else "cannot have"
+            raise ValueError(f'a trait of kind "{self.kind}" {has} `classes` (names and descriptions, in order)')
         if (self.template_schema is not None) != (self.kind == "template"):
-            raise ValueError('kind "template" requires `template_schema`, and no other kind accepts it')
+            has = "needs" if self.template_schema is None else "cannot have"
+            raise ValueError(f'a trait of kind "{self.kind}" {has} `template_schema`')
         if self.kind == "template" and self.higher_is_better is not None:
             raise ValueError('a trait of kind "template" has no direction; remove higher_is_better')
         low, high = self.min_score, self.max_score
         if self.classes is not None:
             if len(self.classes) < 2:
-                raise ValueError("a literal trait needs at least two classes to choose between")
+                raise ValueError(f"a literal trait needs at least two classes, but this one has {len(self.classes)}")
             own = (0, len(self.classes) - 1)
             if low not in (None, own[0]) or high not in (None, own[1]):
                 raise ValueError(f"these classes are scored from 0 to {own[1]}; remove min_score and max_score")

@@ -127,7 +127,7 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
             with suppress(ValueError):  # a function of C may not state its parameters
                 inspect.signature(function).bind("")
         except TypeError as error:
-            why = f"the function of trait {name!r} must be callable with only the answer text: {error}"
+            why = f"the function of trait {name!r} cannot be called with only the answer text: {error}"
             raise ValueError(why) from error
         path = f"{getattr(function, '__module__', None)}:{getattr(function, '__qualname__', '')}"
         importable = _IMPORT_PATH.fullmatch(path) and not path.startswith("__main__:")

@@ -90,8 +90,8 @@ def _without_secrets(
 ) -> tuple[dict[str, Any], list[str]]:
     """Remove the secrets from a model's values. Returns the remaining values and the names of the secrets.
 
-    `secrecy` maps settings to the kind of secret they hold. Settings of kind `key` or `whole` are removed, and dicts in
-    all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched. Each
+    `secrecy` maps settings to the kind of secret they contain. Settings of kind `key` or `whole` are removed, and dicts
+    in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched. Each
     returned name starts with `place`.
     """
     public: dict[str, Any] = {}

@@ -107,8 +107,8 @@ def check_unread(
 ) -> None:
     """Raise `ValueError` if `unread` would overwrite other values in a checkpoint or be lost.
 
-    `unread` must not contain keys in `taken`. `objects` maps keys that hold an object to the keys that this object must
-    not contain. Unless `others` is set, only these keys and `properties` are allowed.
+    `unread` must not contain keys in `taken`. `objects` maps keys whose value is an object to the keys that this object
+    must not contain. Unless `others` is set, only these keys and `properties` are allowed.
     """
     for key, value in unread.items():
         if key in taken or not (others or key in objects or key == "properties"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
-"""Keys of `unread` that hold the unknown content of known parts."""
+"""Keys of `unread` that contain the unknown content of known parts."""
 _READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
 _SCENARIO: Final = "karenina:Scenario"
 _JUDGED: Final = frozenset({"verify_result", "parsed", "accumulated", "node_results"})
@@ -112,7 +112,7 @@ def _describe_scenario(scenario: Mapping[str, Any]) -> str:
             f"the next turn depends on {_first_places(judged)}, but answers are judged only after the conversation"
         )
     if others:
-        reasons.append(f"the next turn depends on {_first_places(others)}, which no condition of `turns` reads")
+        reasons.append(f"the next turn depends on {_first_places(others)}, which a condition of `turns` cannot test")
     if any(edge.get("conditionSource") for edge in edges):
         reasons.append("the next turn depends on Python code")
     if any(edge.get("handover") for edge in edges) or any(

@@ -228,7 +228,7 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
     """Remove rows whose cells are all empty, and return the table with a note about them.
 
-    If all rows are empty, or none, the table is returned unchanged and there are no notes.
+    If all rows are empty, or none of them, the table is returned unchanged, without notes.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -276,8 +276,8 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     for name in several:
         field_name = name.partition(".")[2]
         if field_name not in roles.fields:
-            cure = f"map its right answers too, with answer.{field_name}=COLUMN, or remove {name}"
-            raise BenchmarkFileError(table.file, "", f"{name} is about a field that has no column of answers", cure)
+            cure = f"map the field's answers as well, with answer.{field_name}=COLUMN, or remove {name}"
+            raise BenchmarkFileError(table.file, "", f"{name} refers to a field without a column of answers", cure)
     if QUESTION not in roles.columns:
         longest = max(table.columns, key=lambda column: sum(len(str(row.get(column) or "")) for row in values[:50]))
         example = _make_example(table.file, {QUESTION: longest, _RAW_ANSWER: roles.get(TRUTH) or "COLUMN"})

@@ -142,7 +142,7 @@ def _add_question(
     """Add the question in a mapping.
 
     `texts` maps the text of each question without an id to its position and line. Raises `BenchmarkFileError` if the
-    question is invalid, repeats an id, or has no id and repeats a text.
+    question is invalid, repeats an id, or has no id and repeats a question's text.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
@@ -537,7 +537,7 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
         "unread": question.unread,
     }
     if taken := sorted(question.extra.keys() & {*QUESTION_KEYS}):
-        what = f"no plugin can own the field {taken[0]!r}, because it is a field of all questions"
+        what = f"`extra` contains {taken[0]!r}, which is a field of every question and cannot belong to a plugin"
         raise BenchmarkFileError(path, f"question {number} ({question.id})", what, "remove it from `extra`")
     return {**_without_defaults(data), **question.extra}
 

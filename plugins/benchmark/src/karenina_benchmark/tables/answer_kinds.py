@@ -2,7 +2,7 @@
 
 A column has one kind if at least 95% of its answers (or all of them if there are fewer than 20) have this kind and the
 questions do not contradict it. In any other column, an answer has the kind that is certain from the answer alone, and
-is otherwise a text. The kinds are:
+is otherwise *text*. The kinds are:
 
 - *number*: numbers in Excel and JSON; 1,234.5, 1.234,5, 1 234, ½, 5e-3, ~5, <5, $5, 5 USD, 5 %, 5 mg, 5 to 10 kg, and
   years. Only in a column of numbers, or after a question such as *how many*: 46 chromosomes, 3rd, 1/2, 5g, 1E10.
@@ -78,7 +78,7 @@ _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.
 """The time of day that pandas and other programs add to a date."""
 _ENTITY: Final = re.compile(r"&#?\w{2,8};")
 _CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
-"""Signs that a text is code, in which semicolons do not separate items."""
+"""Signs that a string is code, in which semicolons do not separate items."""
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
 _PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
 _COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
@@ -185,7 +185,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
     """Read a correct answer as the kind that the user specified, or return None if this is impossible.
 
-    `marks` tells how the column writes numbers and dates. An empty cell gets the kind *empty*.
+    `marks` states how the column writes numbers and dates. An empty cell gets the kind *empty*.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -226,7 +226,7 @@ def cell_text(value: Any) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a text consists of sentences or is too long for a name."""
+    """Return whether a string consists of sentences or is too long for a name."""
     words = _count_words(text)
     if words > _MOST_WORDS or _CLAUSE.search(text) is not None:
         return True
@@ -249,7 +249,7 @@ def _is_name(text: str) -> bool:
 
 
 def _count_words(text: str) -> int:
-    """Count the words in a text. For scripts without spaces, the result is an estimate."""
+    """Count the words in a string. For scripts without spaces, the result is an estimate."""
     spaced, characters = _CHARACTER.subn("", text)
     spaced, letters = _LETTER_WITHOUT_SPACES.subn("", spaced)
     return len(spaced.split()) + characters // 2 + letters // 5
@@ -420,7 +420,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Read a string as a list, or return None if it may be a sentence. A single item gives an uncertain list."""
+    """Read a string as a list, or return None if it may be a sentence. A list with a single item is not certain."""
     items = _items(text)
     if items:
         return Answer("list", items)
@@ -434,7 +434,7 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a text that names several of the question's options, such as *1, 3*.
+    """Return the labels in a string that names several of the question's options, such as *1, 3*.
 
     The list is empty for any other text.
     """

@@ -239,9 +239,9 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list with a single item becomes a text.
+    """Return the kinds in a column of alternatives, in which a list with a single item becomes *text*.
 
-    A column of lists becomes a column of texts.
+    A column of the kind *list* becomes a column of the kind *text*.
     """
     answers = tuple(
         replace(answer, kind="text", truth=answer.truth[0])
@@ -437,8 +437,8 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     labels = _unasked_labels(kinds, cells)
     if labels:
         done.warnings.append(
-            f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question asks for or names, "
-            "so hardly any response contains them; list the labels in the questions, and ask for one of them"
+            f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question mentions, so hardly "
+            "any response contains them; list the labels in the questions, and ask for one of them"
         )
     commas = [
         at
@@ -498,7 +498,7 @@ def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int)
 
 
 def _asks_yes_or_no(question: str) -> bool:
-    """Return whether a question is answered with yes or no, or true or false. An empty question may be."""
+    """Return whether a question is answered with yes or no, or true or false, or is empty."""
     return not question or asks_whether(question) or asks_true_or_false(question)
 
 

@@ -100,7 +100,7 @@ def read_options(cell: Any) -> Options:
 
 
 def _text(item: Any) -> str:
-    """Return an option as a string. Null, lists and objects without a text give an empty string."""
+    """Return an option as a string. Null, lists, and objects without text become an empty string."""
     if isinstance(item, Mapping):
         item = next((item[key] for key in ("text", "content", "value") if isinstance(item.get(key), str)), "")
     if isinstance(item, bool) or item is None or isinstance(item, list):
@@ -123,7 +123,7 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split the options in a text at their letters, or at the first separator that works.
+    """Split the options in a string at their letters, or at the first separator that works.
 
     The list is empty if nothing works or the text is too long.
     """

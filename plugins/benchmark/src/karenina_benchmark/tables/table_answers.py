@@ -135,7 +135,7 @@ def _declare_column(
 def _declare_known(
     done: RowTemplates, table: QuestionRows, rows: Sequence[QuestionRow], column: str, name: str
 ) -> frozenset[int]:
-    """Add the field `name` to the rows that name the known value that fills it. Return their positions."""
+    """Add the field `name` to the rows that state a known value for it, and return their positions."""
     sources = {at: _text_of(row.row.values.get(table.roles.sources[name])) for at, row in enumerate(rows)}
     named = {at: source for at, source in sources.items() if source is not None}
     cells = {at: Cell(rows[at].row.values.get(column), name, rows[at].row.where()) for at in named}

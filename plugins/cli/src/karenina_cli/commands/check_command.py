@@ -31,7 +31,7 @@ _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked
 _EVERY: Final = 5.0
 """The number of seconds between progress lines."""
 _MANY: Final = 4
-"""The number of repetitions of a finding from which it is printed only once."""
+"""A finding that is repeated at least this many times is printed only once."""
 
 
 @with_option_groups

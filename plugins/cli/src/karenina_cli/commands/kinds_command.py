@@ -200,7 +200,7 @@ def primitives(
             return
         print_kinds(screen, "primitive", kinds, name, as_json=as_json)
         if known:
-            screen.out.print("\nKnown values, which programs find and `from` names in a template:")
+            screen.out.print("\nKnown values, which programs find and templates select with `from`:")
         for value in known:
             facts = Text(f"  {value.kind if value.kind != 'object' else 'any type'}  ({value.distribution})", "dim")
             print_wrapped(screen.out, Text(clean(value.name), "bold") + facts)

@@ -51,7 +51,7 @@ def plan(
 
 @dataclass(slots=True)
 class _Planned:
-    """A plan, the ids of its questions, the known values they compare, and the ids of those that need no judge.
+    """A plan, the ids of its questions, their known values, and the ids of the questions that need no judge.
 
     If the questions have attachments, `attachments` states for each model which of them it understands.
     """

@@ -120,7 +120,7 @@ def _rescore_reference(
     if file is None:
         raise ConfigError(
             [
-                f"{results} has no journal that names a benchmark; specify the benchmark: karenina rescore "
+                f"{results} has no journal that states its benchmark; specify the benchmark: karenina rescore "
                 f"{quote(str(results))} BENCHMARK"
             ]
         )

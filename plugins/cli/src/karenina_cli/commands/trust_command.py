@@ -94,8 +94,8 @@ def trust(
     """List the code and the restricted values in a file, and trust exactly that content.
 
     Trust does not extend to later changes to the file. Restricted values can start programs, choose where requests and
-    keys go, name files outside the file's folder, choose plugins, or change costs. Of the files that they name, only
-    possible programs inside the folder are opened, because their digests are trusted too.
+    keys go, name files outside the file's folder, choose plugins, or change costs. Of the files that they refer to,
+    only possible programs inside the folder are opened, because their digests are trusted too.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -136,7 +136,7 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _parse_models_of(name: str, text: str) -> Any:
-    """Parse the value in `--set name=text`. A setting that holds models also accepts a model's short form.
+    """Parse the value in `--set name=text`. A setting whose value is a model also accepts a model's short form.
 
     Raises `typer.BadParameter` if the text is malformed.
     """

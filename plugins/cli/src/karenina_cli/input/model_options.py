@@ -1,4 +1,4 @@
-"""Model options: one option for each setting that declares one, and holds models or a text.
+"""Options from settings: one for each setting with models or text that declares an option.
 
 The settings are those of the core and of all plugins that are active when a command reads its arguments or prints its
 help. Commands therefore depend on neither the settings nor the plugins.
@@ -167,7 +167,7 @@ def _texts() -> dict[str, ModelSetting]:
 
 
 def _settings() -> dict[str, ModelSetting]:
-    """Return the settings that hold models.
+    """Return the settings whose values are models.
 
     If the plugins' settings cannot be listed, returns only those of the core, so that the command's help can be
     printed. The command reports the problem when it reads its configuration.

@@ -137,7 +137,7 @@ class Conditions:
         for option, limits in (("--fail-under", self.fail_under), ("--max-unjudged", self.max_unjudged)):
             for name in limits.by_name:
                 if name not in names:
-                    yield f"There are no results for {name}, which is named by {option}."
+                    yield f"There are no results for {name}, which {option} refers to."
         if not summary.groups and self.fail_under.of_all is not None:
             yield _NO_RATE.format("")
         for group in summary.groups:

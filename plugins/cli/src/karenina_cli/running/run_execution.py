@@ -57,7 +57,7 @@ def execute_run(
 
     If the run is stopped, the results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
     is set. With `quiet`, progress and single results are not printed. With `some`, at most as many results are printed
-    as in a terminal. The exit code tells whether the run was stopped, `conditions` were not met, or no item was judged.
+    as in a terminal. The exit code shows whether the run was stopped, `conditions` were not met, or no item was judged.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking

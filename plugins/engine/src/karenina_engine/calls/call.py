@@ -68,7 +68,7 @@ class Endpoint:
     """The target of a call: a model reached through one of its adapter's ports, or a service.
 
     There is one endpoint per model and port. `adapter` is the adapter's interface and version, and `spec` is its
-    specification. `identity` holds every parameter that may change a reply, as JSON-compatible data without secrets.
+    specification. `identity` contains every parameter that may change a reply, as JSON-compatible data without secrets.
     Set `by_item` if the reply also depends on the question and the replicate, as it does for recordings.
     """
 
@@ -96,7 +96,7 @@ class Endpoint:
 class Call:
     """A single call.
 
-    `messages` are the messages to send. For an agent's turn, they include the agent's trace so far. `request` holds
+    `messages` are the messages to send. For an agent's turn, they include the agent's trace so far. `request` contains
     everything else that determines the reply, such as the schema or the agent's tools and limits. `notes` records the
     duration and the number of retries, and is complete once the reply has been stored.
 

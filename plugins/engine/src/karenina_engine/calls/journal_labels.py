@@ -45,7 +45,7 @@ class JournalLabels:
     """The labels of a journal's last run.
 
     They are not trusted, because the journal may come from someone else. `questions` is None if the run included all of
-    the benchmark's questions. `model_entries` contains the models for each setting that holds models.
+    the benchmark's questions. `model_entries` contains the models in each setting.
     """
 
     benchmark: str | None = None
@@ -92,7 +92,7 @@ class JournalLabels:
         return self.model_entries.get("parsing_models", ())
 
     def models(self) -> dict[str, list[ModelLabel] | ModelLabel | None]:
-        """Return the models for each setting that holds models, without URLs, keys or files.
+        """Return the models in each setting, without URLs, keys or files.
 
         Raises `ConfigError` if a model cannot be read.
         """
@@ -132,7 +132,7 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
     if len(questions) <= _MOST_QUESTIONS:
         words += [word for id in questions for word in ("-q", id)]
     else:
-        left_out.append(f"the choice of {len(questions)} questions (-q)")
+        left_out.append(f"the selection of {len(questions)} questions (-q)")
     if labels.output is not None:
         words += ["-o", plain_name(labels.output)]
     words += ["--journal", str(journal)]

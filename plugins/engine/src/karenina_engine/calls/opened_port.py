@@ -381,4 +381,4 @@ def _missing(plugins: Plugins) -> str:
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))
-    return f"mcp_urls_dict names MCP servers, but no plugin for them is available: {why}"
+    return f"mcp_urls_dict lists MCP servers, but no plugin for them is available: {why}"

@@ -37,7 +37,7 @@ RESULT_COLUMN: Final = 10
 class TextCompressor:
     """Compresses the texts that a run adds to a journal.
 
-    If a text needs a new value in `meta`, the compressor first calls `store` with the value's name and the value.
+    If a string needs a new value in `meta`, the compressor first calls `store` with the value's name and the value.
     """
 
     def __init__(self, store: Callable[[str, bytes], None], dictionary: bytes | None = None) -> None:
@@ -49,9 +49,9 @@ class TextCompressor:
             self._prime(dictionary)
 
     def compress(self, text: str) -> str | bytes:
-        """Compress a text for the journal.
+        """Compress a string for the journal.
 
-        The text is returned unchanged if there is no dictionary yet, or if it is longer than `MAX_BYTES`. Raises
+        It is returned unchanged if there is no dictionary yet, or if it is longer than `MAX_BYTES`. Raises
         `UnicodeEncodeError` if it contains a lone surrogate.
         """
         data = text.encode()
@@ -131,7 +131,7 @@ def dictionary_id(stored: bytes) -> bytes:
 def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
     """Return a dictionary stored in a row of `meta`, under the names of all its copies.
 
-    Returns an empty dict if the copy is damaged or the row holds something else.
+    Returns an empty dict if the copy is damaged or the row contains something else.
     """
     if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
         return {}

@@ -37,7 +37,7 @@ _NOT_UTF8: Final = "it contains text that is not UTF-8"
 _COMPANIONS: Final = ("-wal", "-shm", "-journal", ".lock")
 """The suffixes of files next to a journal: SQLite's own files and the lock file."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""The end of a rollback file that names another file. SQLite would delete that file."""
+"""The end of a rollback file that refers to another file. SQLite would delete that file."""
 ROW_ERRORS: Final = (
     *(OverflowError, TypeError, ValueError, sqlite3.DataError, sqlite3.IntegrityError),
     *(sqlite3.InterfaceError, sqlite3.ProgrammingError),
@@ -265,7 +265,7 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
             else:
                 problem = _file_type_problem(beside, status.st_mode)
             if problem is None and ending == "-journal" and _names_another_file(beside):
-                problem = "names another file, which SQLite would delete"
+                problem = "refers to another file, which SQLite would delete"
         if problem is not None:
             subject = f"the journal {path}" if not ending else f"{beside}, next to the journal,"
             cure = "specify the path of a regular file" if not ending else "remove that file if it is not yours"

@@ -101,7 +101,7 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Describe the changes to files because of which a user's own command must not be repeated.
+    """Describe the changes to files that make it unsafe to repeat a user's own command.
 
     Set `starts` to False to ignore programs, and `benchmark` to False to ignore the benchmark file.
     """
@@ -146,9 +146,9 @@ def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
 
 
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
-    """Yield the files in `folder` that `texts` name and that could be programs.
+    """Yield the files in `folder` that are named in `texts` and could be programs.
 
-    A name is either a whole text or one word of a command. Words are relative to the folder or to the working
+    A name is either a whole string or one word of a command. Words are relative to the folder or to the working
     directory. A folder only counts if its name is the whole text. If its name is a word, the folder's `__main__.py`
     counts instead, because that is what Python runs. A missing file counts if the word is clearly a file name.
     """

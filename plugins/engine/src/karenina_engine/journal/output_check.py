@@ -75,5 +75,5 @@ def _text(reader: LineReader, line: bytes) -> bytes | None:
 
 
 def _digest(text: bytes) -> bytes:
-    """Return the first 16 bytes of a text's digest. This saves memory."""
+    """Return the first 16 bytes of a string's digest. This saves memory."""
     return hashlib.sha256(text).digest()[:16]

@@ -227,7 +227,7 @@ def _application(database: sqlite3.Connection) -> int:
 
 
 def _replace_first_page(file: Path) -> None:
-    """Replace the first page of a file, which holds the header and the schema, with the first page of a new journal."""
+    """Replace the first page of a file, with its header and schema, by the first page of a new journal."""
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:

@@ -1,4 +1,4 @@
-"""The rows of a journal, and a filter that quickly tells that there is no row for a key.
+"""The rows of a journal, and a filter that quickly rules out keys without a row.
 
 Nothing in a journal is trusted when its rows are read.
 """

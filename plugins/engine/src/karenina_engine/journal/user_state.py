@@ -131,7 +131,7 @@ def store_rules(id: str, run: str, rules: Iterable[tuple[str, Mapping[str, str]]
     """
 
     def write(file: BinaryIO) -> None:
-        """Write the version and the run, then a line for each template. Raises `UserStateError` if it is too much."""
+        """Write the version and the run, then a line for each template. Raises `UserStateError` if this is too long."""
         file.write(json.dumps([_VERSION, run]).encode() + b"\n")
         for entry in rules:
             file.write(json.dumps(entry).encode() + b"\n")

@@ -130,7 +130,7 @@ class RescoreReport(SectionsView):
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report as pairs of a name and a text. Empty lines are omitted."""
+    """Yield the lines of a report as pairs of a name and a value. Empty lines are omitted."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):

@@ -293,7 +293,7 @@ class ResultFile:
 
     Results can be read while the run continues, and runs with equal results end up with equal files. Lines are written
     at the end of each iteration of the event loop. If the process is killed, only the lines of one iteration are lost,
-    and those results are in the journal. Each line takes two numbers of memory. Use this as a context manager in an
+    and those results are in the journal. Each line takes the memory of two numbers. Use this as a context manager in an
     event loop. On exit, the remaining lines are written but not sorted.
     """
 

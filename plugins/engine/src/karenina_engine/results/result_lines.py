@@ -260,7 +260,7 @@ def parse_result(text: bytes | str, place: str) -> VerificationResult:
 
 
 def _invalid_result(error: ValidationError, place: str) -> ResultFileError:
-    """Return the error for a text that is not a result."""
+    """Return the error for text that is not a result."""
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return ResultFileError(f"{place} {_describe_invalid_json(first['msg'])}; {_REWRITE}")

@@ -141,7 +141,7 @@ class VerificationResultSet:
 
 
 class StoredResults:
-    """A lazy view of the results in a file, of which there are `length`. Each iteration reads the file again."""
+    """A lazy view of the `length` results in a file. Each iteration reads the file again."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path

@@ -53,13 +53,13 @@ def outcome_symbol(outcome: Outcome) -> str:
 
 
 def answer_text(result: VerificationResult) -> str:
-    """Return the answer of a result for people: a conversation of several turns with its turns, or the answer."""
+    """Return the answer of a result as readable text. A conversation of several turns is shown turn by turn."""
     shown = show_turns(result)
     return result.template.raw_llm_response if shown is None else shown
 
 
 def left_out_fields(result: VerificationResult) -> Mapping[str, str]:
-    """Return why fields do not count, by name: a conversation did not have their turn."""
+    """Return the fields that do not count because their turn was left out of the conversation, with the reasons."""
     left_out: object = result.extensions.get("karenina-template", {}).get("left_out")
     return left_out if isinstance(left_out, Mapping) else {}
 
@@ -67,9 +67,9 @@ def left_out_fields(result: VerificationResult) -> Mapping[str, str]:
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
     """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
 
-    The second cell is "-" if nothing was extracted, or `NOT_EXTRACTED` for a field that is not extracted. For a field
-    that a known value fills, it is the value with its name, and for one whose turn was left out, it says so. The third
-    cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
+    The second cell is "-" if nothing was extracted, `NOT_EXTRACTED` for a field that is not extracted, and `LEFT_OUT`
+    for a field whose turn was left out. For a field filled with a known value, it contains the value and its name. The
+    third cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response

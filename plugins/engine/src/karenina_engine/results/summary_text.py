@@ -38,7 +38,7 @@ class Summarized(Protocol):
 
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary as pairs of a name and a text. Continuation lines have an empty name.
+    """Yield the lines of a summary as pairs of a name and a value. Continuation lines have an empty name.
 
     The lines contain rates, unjudged items, bounds, traits, tokens and failures. If there are several groups, use
     `group_table` for their rates and bounds. At most `MAX_TRAITS` traits are listed. Unless `all_failures` is set, only

@@ -47,8 +47,8 @@ class Table:
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame with the types `string`, `Int64`, `Float64` and `boolean`, and times in UTC.
 
-        All of these types can hold missing values. Columns of type `texts` contain lists, and columns of type `json`
-        contain JSON text. Raises `LibraryMissing` if pandas is not installed.
+        All of these types can represent missing values. Columns of type `texts` contain lists, and columns of type
+        `json` contain JSON text. Raises `LibraryMissing` if pandas is not installed.
         """
         try:
             import pandas

@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG: Final = 1
 """The Linux `prctl` option for the signal to send when the parent process dies."""
 
 Logged = list[tuple[int, str]]
-"""Log records as pairs of a level and a text."""
+"""Log records as pairs of a level and a message."""
 
 logger = logging.getLogger("karenina")
 

@@ -210,7 +210,9 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
         return document[rule]
     tagged = _TAG.fullmatch(rule) if isinstance(rule, str) else None
     if not isinstance(rule, str) or tagged is not None:
-        raise NotFilled("a Python function" if tagged is None or tagged[1] == "function" else "a file of !include")
+        raise NotFilled(
+            "a Python function" if tagged is None or tagged[1] == "function" else "a file included with !include"
+        )
     whole = re.fullmatch(r"\s*\{\{\s*(\w+)\s*\}\}\s*", rule)
     if whole is not None and whole[1] in document:
         return document[whole[1]]

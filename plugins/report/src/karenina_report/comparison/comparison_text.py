@@ -256,7 +256,7 @@ def _power_text(difference: Difference) -> str:
     most = f"{100 * power.detectable:.1f} points" if power.detectable <= 1 else "no difference, not even 100 points"
     text = f"{most} (80% power)"
     if power.six_flips:
-        text += ", which is more than the share that flips: at least 6 flips in one direction are needed"
+        text += ", which is more than the share of questions that flipped; at least 6 flips in one direction are needed"
     needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
     text += f"; questions needed for a difference in points: {needed}"
     if power.within is None or power.at_best is None:

@@ -153,7 +153,7 @@ def run_label(number: int) -> str:
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
     """Return the index of the baseline, or None if `baseline` is None.
 
-    A string is a run's path, label or name. Raises `ConfigError` if there is no such run, or if the string fits
+    A string is a run's path, label or name. Raises `ConfigError` if there is no such run, or if the string matches
     several.
     """
     if baseline is None:
@@ -242,7 +242,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 def _share_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
     """Return a warning if the runs' shares of undecided results differ, and one for faults of simulated users.
 
-    Such results are in no pass rate, so a model that causes more of them may look better than it is.
+    Such results are not part of any pass rate, so a model that causes more of them may look better than it is.
     """
     sides = [[result for pair in pairing.questions.values() for result in pair[side]] for side in (0, 1)]
     notes = []

@@ -114,7 +114,7 @@ def mean_difference(
     and preserve the coverage if nearly all questions agree. Raises `ValueError` if there are no differences.
     """
     if not differences:
-        raise ValueError("the mean needs at least one difference")
+        raise ValueError("there are no differences to average")
     count, mean = len(differences), sum(differences) / len(differences)
     sums: dict[Hashable, float] = defaultdict(float)
     for difference, unit in zip(differences, units, strict=True):

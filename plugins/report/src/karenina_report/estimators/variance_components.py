@@ -28,7 +28,7 @@ def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, f
         sizes[unit] = sizes.get(unit, 0) + 1
     items, total = sum(sizes.values()), sum(sums.values(), Fraction(0))
     if not items:
-        raise ValueError("the mean needs at least one value")
+        raise ValueError("there are no values to average")
     size = effective_size(
         len(sizes),
         items,

@@ -96,7 +96,7 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
             raise ValueError(f"{node}: conditions must be a list, not {keyword!r}")
         conditions = list(keyword)
     if not conditions:
-        raise ValueError(f"{node} needs at least one condition")
+        raise ValueError(f"{node} has no conditions; pass at least one")
     trees = tuple(map(_condition, conditions))
     if twice := [tree for index, tree in enumerate(trees) if tree in trees[:index]]:
         raise ValueError(
@@ -155,7 +155,7 @@ def validate(tree: Tree | None, names: Collection[str]) -> None:
             near = get_close_matches(field, names, n=1)
             hints.append(f"{field!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
         raise ValueError(
-            f"the verification strategy names fields that are not verified: {', '.join(hints)}; the "
+            f"the verification strategy uses fields that are not verified: {', '.join(hints)}; the "
             f"verified fields are {', '.join(names) or 'none'}"
         )
 

@@ -214,7 +214,7 @@ def _make_compatible(text: str) -> str:
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
     """Return whether the compatible form of the character at `place` would become part of an adjacent number.
 
-    `after_kept` tells whether the previous character was kept for this reason.
+    `after_kept` states whether the previous character was kept for this reason.
     """
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
     if not tag.startswith("<") or tag in _SAME_DIGITS:
@@ -313,7 +313,7 @@ def register_normalizer(name: str, function: Callable[[str], str]) -> None:
     Raises `ValueError` if the name is taken, is empty or has surrounding spaces.
     """
     if not name or name != name.strip():
-        raise ValueError(f"a normalizer name must not be empty or have surrounding spaces, got {name!r}")
+        raise ValueError(f"the normalizer name {name!r} is empty or has surrounding spaces")
     registered = _functions.setdefault(name, function)
     if registered is not function:
         one, other = (getattr(f, "__module__", None) or __name__ for f in (registered, function))

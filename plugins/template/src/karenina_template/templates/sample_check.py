@@ -111,7 +111,7 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
     """Return whether the failure is certainly a mistake in the template and not caused by the samples.
 
-    `knows_truth` tells whether the ground truth was tried, too.
+    `knows_truth` states whether the ground truth was tried, too.
     """
     error, answer = failure.error, failure.answer
     if _is_of_none(error):

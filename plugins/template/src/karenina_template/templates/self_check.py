@@ -150,7 +150,7 @@ def _check_rule(
             return
         wrong = primitive.mutate(rule.truth)
         if wrong is None:
-            what = f"cannot check whether field {name!r} rejects wrong values because {kind} defines no changed value"
+            what = f"cannot check whether field {name!r} rejects wrong values because {kind} defines no wrong value"
             yield Flaw("unchecked", name, f"{what} for {_short_repr(rule.truth)}")
             return
         changed[name] = wrong

@@ -145,7 +145,7 @@ class ObserverContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_results_of_the_journal_are_no_error(self, tmp_path: Path) -> None:
-        """If a result is already stored, observers are told of the end of its item but not of the start."""
+        """If a result is already stored, observers receive the end of its item but not the start."""
         first, second = self.observed_run(tmp_path), self.observed_run(tmp_path)
         assert first.by_item == second.by_item
 
@@ -288,7 +288,7 @@ class PanelContract(RunContract):
     def test_an_answer_that_no_judge_could_read_is_not_judged(self, tmp_path: Path) -> None:
         run, _ = self.evaluated(tmp_path, lambda _judge, _name: None)
         assert [result.outcome.judged for result in run.results] == [False] * len(GENES)
-        assert all((result.metadata.error or "").strip() for result in run.results), "say why"
+        assert all((result.metadata.error or "").strip() for result in run.results), "set an error"
 
     def test_judges_that_disagree_are_no_error(self, tmp_path: Path) -> None:
         run, _ = self.evaluated(tmp_path, lambda judge, name: GENES[name] if judge % 2 else "TP53")

@@ -349,7 +349,7 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Parse a text that consists only of calls. Return an empty tuple if it contains anything else."""
+    """Parse text that consists only of calls. Return an empty tuple if it contains anything else."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -386,7 +386,7 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """Find calls in a text that was cut off.
+    """Find calls in text that was cut off.
 
     If a call was cut off after the name of a known tool, its arguments are unreadable.
     """

@@ -150,7 +150,7 @@ def is_same_question(one: str, other: str) -> bool:
 
 
 def _normalize(text: str) -> str:
-    """Return only the letters and digits of `text`, ignoring case. A text that has none is only stripped."""
+    """Return only the letters and digits of `text`, ignoring case. A string without any is only stripped."""
     text = compose(text)
     return "".join(ch for ch in compose(text.casefold()) if ch.isalnum()) or text.strip()
 

@@ -77,7 +77,7 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 def open_only_below(folder: Path | None) -> Iterator[None]:
     """Allow only files below `folder` to be opened inside the `with` block.
 
-    This also holds if a path is replaced by a link after it was checked. If `folder` is None, all files are allowed.
+    This also applies if a path is replaced by a link after it was checked. If `folder` is None, all files are allowed.
     """
     before = _folder.set(folder)
     try:

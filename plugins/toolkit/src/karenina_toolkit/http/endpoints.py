@@ -99,7 +99,7 @@ def check_base_url(
             f"{where}: the URL is not valid, or its port is not a number; use a URL such as {like}"
         ) from None
     if url.scheme not in _PORTS or not url.hostname:
-        raise AdapterConfigError(f"{where}: the URL must begin with http:// or https:// and name a host")
+        raise AdapterConfigError(f"{where}: the URL must begin with http:// or https:// and contain a host")
     if url.username is not None or url.password is not None:
         raise AdapterConfigError(
             f"{where}: the URL contains a user name or password; remove the user name and password, and set the key "

@@ -54,12 +54,12 @@ def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonVa
     """Return the result of a function, called in a child process with limits of time and of memory (1 GB).
 
     `function` is a name such as "karenina_math.comparing:compare". The function must depend only on its arguments, and
-    return a JSON value. Equal calls run once: results, and limits that were reached, are kept. In the child process,
+    return a JSON value. Equal calls run once: results, and limits that were reached, are cached. In the child process,
     Python code can neither use a network nor start programs nor write files, and environment variables are not
     inherited. On Linux, the process has a network of its own without devices, if the system allows it. A process that
     reaches a limit is killed and replaced.
 
-    Any thread may call this; it blocks until the result is there. There is at most one child process for each core.
+    Any thread may call this; it blocks until the result is available. There is at most one child process for each core.
     Raises `LimitReached` and `ChildError`.
     """
     return _pool.call(function, arguments, seconds)
@@ -167,7 +167,7 @@ class _Pool:
             except TimeoutError:
                 return None, f"takes more than {seconds:g} seconds"
             except _Ended:
-                return None, "ended its process, probably for lack of memory"
+                return None, "crashed its process, probably because it ran out of memory"
             if "limit" in reply:
                 return None, "is nested too deeply" if reply["limit"] == "depth" else "needs more than 1 GB of memory"
             is_usable = True

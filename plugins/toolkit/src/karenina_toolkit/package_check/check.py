@@ -140,7 +140,7 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield problems with the artifacts, stages, settings and ports that a stage names, such as missing ones.
+    """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones.
 
     `offered` contains the stages that count as installed.
     """
@@ -173,7 +173,7 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
         for place in sorted(str(place) for place in places if not isinstance(place, Slot)):
             if place not in stages:
                 near = did_you_mean(place, stages, "")
-                text = f"`{kind}` names the stage {place!r}, which is not installed, so the entry has no effect{near}"
+                text = f"`{kind}` lists the stage {place!r}, which is not installed, so the entry has no effect{near}"
                 yield "problem" if near else "warning", text
     settings = {*all_settings(), *read_catalog()["settings"]}
     for name in stage.reads:
@@ -186,7 +186,7 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
             yield "problem" if near else "warning", text
     for port in stage.judge_ports:
         if port not in _PORTS:
-            yield "problem", f"`judge_ports` names {port!r}, which is not a port{did_you_mean(port, _PORTS)}"
+            yield "problem", f"`judge_ports` lists {port!r}, which is not a port{did_you_mean(port, _PORTS)}"
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:

@@ -182,7 +182,7 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
     for name in spec.uses or ():
         if name not in ModelConfig.model_fields:
             near = did_you_mean(name, ModelConfig.model_fields)
-            yield "problem", f"`uses` names {name!r}, which is not a model field{near}"
+            yield "problem", f"`uses` lists {name!r}, which is not a model field{near}"
     try:
         missing = spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:

@@ -65,7 +65,7 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     - A number is converted from a string that is a JSON number, unless an enum contains the string itself.
     - A string is converted from a number, exactly as it was written. "null" becomes null if strings are not allowed.
     - A list is created from a single scalar, unless that may mean several entries or none. It is also converted from a
-      string that contains a JSON list, or entries separated by semicolons or line breaks.
+      string that contains a JSON array, or entries separated by semicolons or line breaks.
     - An enum value is found for a string that differs in case, spaces or look-alike characters.
     - An object is unwrapped if it is the value of a single unknown key, as in `{"Answer": {...}}`.
 

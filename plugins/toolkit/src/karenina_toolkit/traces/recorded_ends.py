@@ -60,7 +60,7 @@ def is_limit_reached(recording: object) -> bool:
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
     """Add the finish reason in `row` to the recording, which is part of `row`, and what else states how it ended.
 
-    To hold the reason, a string is converted to an assistant message, and a list of messages to an object. A reason in
+    To store the reason, a string is converted to an assistant message, and a list of messages to an object. A reason in
     the recording itself takes precedence. An object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}

@@ -106,7 +106,7 @@ def convert(
     if converter.lacks and not done.traits and any_json_passes(done.fields):
         # What distinguished right from wrong answers is lost. Without a template, `check` reports that it is missing.
         done.fields, done.strategy = {}, None
-        done.left_out.append("template of a test with only is-json left (any JSON would count as correct)")
+        done.left_out.append("template of a test in which only is-json remains (any JSON would count as correct)")
     return done
 
 
@@ -393,7 +393,7 @@ def _is_program(value: Any) -> bool:
 
 
 def _as_name(text: str, default: str) -> str:
-    """Make a field name from the words in a text, or from `default` if the text has no ASCII words.
+    """Make a field name from the words in a string, or from `default` if it has no ASCII words.
 
     Long names are cut at the end of a word. Names that are not allowed for fields are prefixed with `is_`.
     """

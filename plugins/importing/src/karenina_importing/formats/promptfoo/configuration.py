@@ -151,9 +151,9 @@ class _Config:
         if merged and not any(
             values.get("assert") or as_mapping(values.get("vars")).keys() & set(ANSWERS) for values in merged
         ):
-            count = f"None of the {len(merged)} tests asserts" if len(merged) > 1 else "The only test does not assert"
+            count = f"None of the {len(merged)} tests has" if len(merged) > 1 else "The only test does not have"
             cure = f"add `assert` to {self._document.file}, or add traits to the benchmark"
-            self._notes.insert(0, f"{count} anything; {cure}")
+            self._notes.insert(0, f"{count} any assertions; {cure}")
         for test in chain(read, tests):
             if test.problem:
                 yield self._problem(test.place, test.problem)

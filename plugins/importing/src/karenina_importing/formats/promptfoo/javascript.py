@@ -2,7 +2,7 @@
 
 Supported code is `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions with
 `test` or a compared `match`, a `length` compared with 0, `some` and `every` on an array of strings, and combinations of
-these with `!`, `&&`, `||` and parentheses. Constants may hold `output` in lower or upper case or trimmed. Everything
+these with `!`, `&&`, `||` and parentheses. Constants may contain `output` in lower or upper case or trimmed. Everything
 else is left to the user. This includes other lengths, because JavaScript counts an emoji as two characters.
 """
 
@@ -90,7 +90,7 @@ _Condition = _Found | _Not | _All | _Any
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The response, or a constant that holds the response trimmed or in another case."""
+    """The response, or a constant that contains the response trimmed or in another case."""
 
     case: str = ""
     trimmed: bool = False

@@ -111,7 +111,7 @@ class _Pattern:
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
         """Add a part. If it is `repeatable`, a repetition that follows applies to it.
 
-        `is_wide` tells whether it may match a character outside the basic plane.
+        `is_wide` states whether it may match a character outside the basic plane.
         """
         self.start = len(self.parts)
         self.parts.append(part)

@@ -81,18 +81,18 @@ class Choice(ReadingPrimitive, defer_build=True):
 
     - `options`: the texts of the options, keyed by letter (or another label), or a list of texts, which get the letters
       A, B, C and so on.
-    - `unreadable`: whether a value that names no option counts as wrong ("wrong") or leaves the item undecided
+    - `unreadable`: whether a value that does not name any option counts as wrong ("wrong") or leaves the item undecided
       ("not_judged", the default).
 
     The ground truth is a label or a text. Case, Markdown, LaTeX, brackets, articles, accents and words around a text
     are ignored. A value that is exactly an option's text stands for that option, even if it contains other texts or
     letters (*Both A and B*). A value that names several options fails, and so does a letter with another option's text
-    (*B. Quito*). Options that the value rejects beside another one (*B, not A*) are ignored. A value that only says
-    what is wrong (*Lima is wrong*, *anything but Lima*) names no option.
+    (*B. Quito*). Options that the value rejects in favor of another one (*B, not A*) are ignored. A value that only
+    says what is wrong (*Lima is wrong*, *anything but Lima*) does not name any option.
 
-    The field is undecided if a value is the letter of one option and the text of another, or a letter with a text that
-    no option has (*B. Santiago*). It is undecided as well if an option's number or symbol is part of another number,
-    limit or formula: *5 mg* in *2.5 mg*, *> 5 mg* and *5 mg/kg*, and *x* in *1/x*.
+    The field is undecided if a value is the letter of one option and the text of another, or a letter with text that
+    matches no option (*B. Santiago*). It is undecided as well if an option's number or symbol is part of another
+    number, limit or formula: *5 mg* in *2.5 mg*, *> 5 mg* and *5 mg/kg*, and *x* in *1/x*.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -103,7 +103,7 @@ class Choice(ReadingPrimitive, defer_build=True):
     def _check_options(self) -> Self:
         """Raise `ValueError` if an option has no label or text, or is too long."""
         if empty := [label for label, text in self.options.items() if not label.strip() or not text.strip()]:
-            raise ValueError(f"each option of a Choice needs a label and a text; option {empty[0]!r} does not")
+            raise ValueError(f"option {empty[0]!r} of a Choice has no label or no text; each option needs both")
         if long := [label for label, text in self.options.items() if len(label) + len(text) > _LONGEST_OPTION]:
             raise ValueError(f"option {long[0]!r:.20} of a Choice has more than {_LONGEST_OPTION:,} characters")
         return self
@@ -152,7 +152,7 @@ class Choice(ReadingPrimitive, defer_build=True):
 
 
 Named = frozenset[str] | Undecided
-"""The labels of the options that a text names, or the reason why this cannot be decided."""
+"""The labels of the options named in a text, or the reason why they cannot be determined."""
 _NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -162,7 +162,7 @@ def _reader_of(options: tuple[tuple[str, str], ...]) -> _OptionReader:
 
 
 class _OptionReader:
-    """Finds the options that a text names."""
+    """Finds the options that are named in a string."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = options
@@ -282,7 +282,7 @@ class _OptionReader:
         named = [self.by_label(part) or self.by_text(part) for part in parts]
         if len(parts) > 1 and all(named):
             if _AS_ONE_NUMBER.search(text) and not any(map(self.by_label, parts)):
-                return Undecided(f"{text[:60]!r} is several options, or one number")
+                return Undecided(f"{text[:60]!r} may be several options or a single number")
             return frozenset().union(*named)
         bare = text.strip(_ENDS)
         if (
@@ -307,12 +307,12 @@ class _OptionReader:
         texts = self._mentions(rest)
         if isinstance(texts, Undecided) or texts:
             return texts if isinstance(texts, Undecided) else label | texts
-        return Undecided(f"{text[:60]!r} is the label of an option with a text that no option has")
+        return Undecided(f"{text[:60]!r} combines the label of an option with text that matches no option")
 
     def _mentions(self, text: str) -> Named:
         """Return the options whose texts occur in `text`. A text inside a longer match is not counted.
 
-        Nothing is named if the text rejects any of these options. The result is undecided if one is part of another
+        The result is empty if `text` rejects any of these options. It is undecided if one of them is part of another
         number or formula, as *5 mg* is in *2.5 mg*.
         """
         plain = left = _without_accents(text)

@@ -174,7 +174,7 @@ class DateRange(Primitive, defer_build=True):
         """Raise `ValueError` if there is no bound, or if the bounds cannot be compared or are in the wrong order."""
         low, high = read_date(self.min), read_date(self.max)
         if low is None and high is None:
-            raise ValueError("DateRange needs min, max or both")
+            raise ValueError("DateRange has neither min nor max; set at least one of them")
         if low is not None and high is not None:
             if _aware(low) != _aware(high) and low.has_time and high.has_time:
                 raise ValueError(

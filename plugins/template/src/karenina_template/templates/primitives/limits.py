@@ -52,7 +52,7 @@ def without_refused(text: str) -> str:
 def find_limit_or_rejection(text: str, quantities: Sequence[Quantity]) -> str:
     """Return the words that make the quantities of `text` limits or reject them, or an empty string.
 
-    Limits that the parser has read, whose quantities have a sign, are not searched.
+    Quantities that the parser has already read as limits, which have a `sign`, are not searched.
     """
     reason = _REASON.search(text)
     claim = text if reason is None or not re.search(r"[0-9]", text[: reason.start()]) else text[: reason.start()]

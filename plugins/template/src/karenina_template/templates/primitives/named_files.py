@@ -1,4 +1,4 @@
-"""The files that primitives name, such as a table of terms, and the folder in which they are."""
+"""The files that primitives use, such as a table of terms, and the folder they are in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _folder: Final[ContextVar[Path | None]] = ContextVar("karenina_template_files", 
 
 @contextmanager
 def files_in(folder: Path | None) -> Iterator[None]:
-    """Resolve the relative paths in primitives against `folder` inside the block (None: the working directory)."""
+    """Inside the `with` block, resolve the relative paths in primitives against `folder`.
+
+    If it is None, they are resolved against the working directory.
+    """
     before = _folder.set(folder)
     try:
         yield
@@ -25,7 +28,7 @@ def files_in(folder: Path | None) -> Iterator[None]:
 
 
 def files_of(config: VerificationConfig) -> AbstractContextManager[None]:
-    """Resolve the relative paths in primitives as a run with this configuration does (`template_files`)."""
+    """Resolve the relative paths in primitives in the same way as a run with this configuration (`template_files`)."""
     return files_in(config.setting("template_files") if config.has("template_files") else None)
 
 

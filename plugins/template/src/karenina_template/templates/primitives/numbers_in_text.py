@@ -33,7 +33,7 @@ _UNREAD: Final = lazy_pattern(
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers in a text.
+    """The numbers in a string.
 
     `of_several_words` contains the numbers written in several words, such as *two hundred* and *3 million*, in order
     and without ordinals. `known` contains all numbers.
@@ -45,7 +45,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word or sign with the space before it, in the form of a token for the number-word library."""
+    """A word or sign with the space before it, as a token for the number-word library."""
 
     written: str
     start: int
@@ -70,7 +70,7 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A number in a text, or part of a number, with its value, position and number of words."""
+    """A number in a string, or part of a number, with its value, position and number of words."""
 
     value: int | float
     start: int

@@ -193,7 +193,7 @@ class NumericRange(Primitive, defer_build=True):
     def _check_bounds(self) -> Self:
         """Raise `ValueError` if there is no bound, or no number between the bounds."""
         if self.min is None and self.max is None:
-            raise ValueError("NumericRange needs min, max or both")
+            raise ValueError("NumericRange has neither min nor max; set at least one of them")
         if self.min is not None and self.max is not None:
             if exact(self.min) > exact(self.max):
                 raise ValueError(f"min {self.min} is above max {self.max}")

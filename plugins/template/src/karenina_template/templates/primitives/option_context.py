@@ -10,7 +10,7 @@ _SYMBOL_WORD: Final = lazy_pattern(r"[^\W\d_]{2}")
 _DIGIT: Final = lazy_pattern(r"[0-9]")
 _STARTS_AS_NUMBER: Final = lazy_pattern(r"[.+-]?[0-9]")
 _REACH: Final = 60
-"""How many characters after an option can reject it."""
+"""The number of characters after an option that are searched for a rejection."""
 _FORMULA_BEFORE: Final = lazy_pattern(
     r"(?:[-+\u00b1\u2213/\u2044\u2215*\u00d7\u00b7\u22c5\u00f7^<>\u2264\u2265\u2266\u2267\u2a7d\u2a7e\u2260\u221a\u221b|{}]\s*"
     r"|!=\s*|\w\(\s*|(?<![0-9])\.|[0-9][.,']|[0-9]\s+"

@@ -21,7 +21,7 @@ from karenina_toolkit.lazy_patterns import lazy_pattern
 
 DecimalMark = Literal[".", ","]
 IsUnit = Callable[[str], bool]
-"""A function that returns whether a text is a known unit."""
+"""A function that returns whether a string is a known unit."""
 
 _ABOUT: Final = lazy_pattern(
     r"(?:[~≈≃]|(?:about|approximately|approx\.?|around|circa|ca\.?|c\.|roughly|nearly|almost|exactly)(?=\s))\s*", re.I
@@ -91,10 +91,10 @@ class Quantity:
     """A number with its unit, or a range up to `high`.
 
     `numbers` contains the possible readings, with the most likely one first. *1,234* and *1.234* have two readings,
-    depending on the decimal mark, and so does *(5)*, which accountants read as -5. There is none for digits that are
-    not a number. `unit` is the unit as written, a currency, or an empty string. `sign` is <, >, <= or >= for a limit,
-    and otherwise empty. `touches` is true if there is no space before the unit, as in *5mg*. `is_code` is true if the
-    text could be a name, such as 1E10.
+    depending on the decimal mark, and so does *(5)*, which accountants read as -5. Digits that are not a number have no
+    readings. `unit` is the unit as written, a currency, or an empty string. `sign` is <, >, <= or >= for a limit, and
+    otherwise empty. `touches` is true if there is no space before the unit, as in *5mg*. `is_code` is true if the text
+    could be a name, such as 1E10.
     """
 
     numbers: tuple[Decimal, ...]
@@ -125,8 +125,8 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
     """Return the quantity if `text` consists of exactly one, or None.
 
     A range counts as one quantity. Up to four words after the number are its unit, whether or not the unit is known.
-    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first. `is_unit` tells which units of other
-    forms, such as *J/(kg K)*, are known.
+    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first. `is_unit` determines which units of
+    other forms, such as *J/(kg K)*, are known.
     """
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
@@ -175,7 +175,7 @@ def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_
 
 
 def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
-    """Return the quantities in a text without digits, in English words: *forty-two grams*, *nineteen oh four*.
+    """Return the quantities in a string without digits, in English words: *forty-two grams*, *nineteen oh four*.
 
     Only a single quantity can have a unit. The list is empty if the words cannot be read.
     """

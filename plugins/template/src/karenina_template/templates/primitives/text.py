@@ -261,7 +261,7 @@ class TraceLength(TracePrimitive, defer_build=True):
     def _check_bounds(self) -> Self:
         """Raise `ValueError` if there is no bound, or if `min` is above `max`."""
         if self.min is None and self.max is None:
-            raise ValueError("TraceLength needs min, max or both")
+            raise ValueError("TraceLength has neither min nor max; set at least one of them")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min {self.min} is above max {self.max}")
         return self

@@ -151,7 +151,7 @@ def find_unit(text: str) -> str | None:
 def _one_unit(written: str) -> str | None:
     """Return the unit for a spelling, or None if it is unknown. It may have a plural s and an exponent.
 
-    Case is ignored if only one unit matches, but not that of the prefixes *m* and *p*: *ML* is not *mL*.
+    Case is ignored if only one unit matches, except in the prefixes *m* and *p*: *ML* is not *mL*.
     """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:

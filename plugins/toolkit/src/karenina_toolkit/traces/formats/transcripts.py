@@ -67,12 +67,12 @@ def is_transcript(text: str) -> bool:
 
 
 def read_transcript(text: str) -> list[Message]:
-    """Convert a text that begins with a role to messages.
+    """Convert text that begins with a role to messages.
 
     A line inside a message may look like a role. Use this only for text that is known to be a transcript, and prefer
     recordings of messages. Calls, such as `Tool call: search({"text": "x"})`, have arguments in JSON. Results, such as
-    `Tool (search): ...` or `Tool (search, error): ...`, belong to the first open call. Raises `TraceFormatError` if the
-    text is not a transcript.
+    `Tool (search): ...` or `Tool (search, error): ...`, belong to the first open call. Raises `TraceFormatError` if it
+    is not a transcript.
     """
     text = text.strip()
     if _find_first(_PRINTED, text):
@@ -239,7 +239,7 @@ def is_delimited(text: str) -> bool:
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Convert a text with the reference's headings to messages. Text before the first heading is ignored.
+    """Convert text with the reference's headings to messages. Text before the first heading is ignored.
 
     A line inside a message may look like a heading. Use this only for text that is known to be in this format, and
     prefer recordings of messages.
