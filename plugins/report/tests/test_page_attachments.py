@@ -85,7 +85,7 @@ def test_a_picture_fits_the_window(browser: Browser, results: Path, width: int) 
     report(results, "--attachments", results.parent / "files")
 
     with closing(browser.new_context(viewport={"width": width, "height": 800}, offline=True)) as context:
-        opened = OpenPage(context, results.parent / "report.html", "#item?at=0")
+        opened = OpenPage(context, results.parent / "report.html", "#item?at=1")
         picture = opened.page.locator("[data-test=file] img")
         expect(picture).to_be_visible()
         assert picture.evaluate("one => one.naturalWidth") == 1600
