@@ -52,6 +52,7 @@ ANSWERS = [
     Answer("vitamin prevents scurvy", "Vitamin C.", {"answer": "Vitamin C"}),
     Answer("insulin first given", "It was first given to a patient in 1921.", {"answer": "1921"}, "small"),
     Answer("insulin first given", "In January 1922.", {"answer": "1922"}, "large"),
+    Answer("How many bars", "The plot has three bars.", {"bars": 3}),
     Answer("a draft for the target", "\nBCL2\n</answer", {"fields": [GENE]}),
     Answer("a draft for the year", "\n2016\n</answer", {"fields": [YEAR]}),
 ]

@@ -25,6 +25,13 @@ NOT_EXECUTED = {
     "docs/how-to/agentic-evaluation.md": {
         "karenina run tasks.yaml": "needs the Claude CLI; its adapter's tests run it"
     },
+    "docs/how-to/attachments.md": {
+        "pip install './examples/plugins/ocr": "needs a network; the example's own tests run its adapter",
+        "cd examples": "needs the files of the script",
+        "python make_files": "needs Pillow and espeak-ng",
+        "karenina run offline": "needs the files of the script",
+        "karenina run questions": "needs the files of the script",
+    },
     "docs/how-to/costs.md": {
         "karenina run genes.yaml -a openai:gpt-4.1-mini -j openai:gpt-5-mini --budget": "they are free here"
     },

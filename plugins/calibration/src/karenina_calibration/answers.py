@@ -7,13 +7,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic_core import from_json
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.result_text import answer_text, left_out_fields
 from karenina_engine.results.tables import result_table
+from karenina_report.attached_files import attachments_of
 from karenina_report.runs import answer_id, truth_id
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Answer:
     answer therefore has the same id there. `truth` maps the template's fields to their true values as JSON strings.
     `known` describes the fields that are filled by known values, because people cannot find these values in the answer.
     `drawn_as` is the value of `verdicts` when the answer was drawn. It is only set if the run has been scored again
-    since then.
+    since then. `attachments` describes the files that were sent with the question.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Answer:
     known: Mapping[str, str] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
     drawn_as: str | None = None
+    attachments: Sequence[Mapping[str, Any]] = ()
 
     @property
     def verdicts(self) -> str:
@@ -219,6 +221,7 @@ def _make_answer(id: str, result: VerificationResult) -> Answer:
         meta.raw_answer,
         truth,
         known,
+        attachments=attachments_of(result),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from karenina_calibration.commands import label_files
+from karenina_report.attached_files import AttachedFiles, AttachmentsFolder
 from karenina_report.options import config_error, moved_note
 from karenina_terminal.completion import result_files
 from karenina_terminal.screen import get_screen
@@ -74,6 +75,7 @@ def label(
             help="Draw again, and reuse the labels of unchanged answers. The earlier file is renamed and kept.",
         ),
     ] = False,
+    attachments: AttachmentsFolder = None,
     show_verdict: Annotated[
         bool, typer.Option("--show-verdict", help="Show the judge's verdict, which influences labellers.")
     ] = False,
@@ -98,6 +100,9 @@ def label(
             raise config_error(
                 "--show-verdict applies only to the terminal and --page, because a sheet never shows verdicts"
             )
+        if attachments is not None and page is None:
+            raise config_error("--attachments applies only to --page, which shows the pictures; add --page FILE")
+        attached = AttachedFiles(attachments)
         if labeller is not None and not labeller.strip():
             raise config_error("--labeller is empty; specify a name")
         file = labels if labels is not None else find_labels_file(results)
@@ -164,7 +169,9 @@ def label(
         if page is not None:
             from karenina_calibration.questions import saved_name, write_label_page
 
-            moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
+            moved = write_label_page(
+                page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict, attached=attached
+            )
             read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
                 f"The page {page} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. The page saves "

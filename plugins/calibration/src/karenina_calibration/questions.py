@@ -20,6 +20,7 @@ from karenina_toolkit.printable import clean, clip, in_one_line, shorten
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, AskedAnswer, Extraction
     from karenina_calibration.labelling import Labelling
+    from karenina_report.attached_files import AttachedFiles
 
 
 SKIP: Final = "s"
@@ -128,14 +129,20 @@ def verdict_lines(answer: Answer) -> Sequence[str]:
 
 
 def write_label_page(
-    path: Path, opened: Labelling, asked: Sequence[AskedAnswer], *, labeller: str, show_verdict: bool
+    path: Path,
+    opened: Labelling,
+    asked: Sequence[AskedAnswer],
+    *,
+    labeller: str,
+    show_verdict: bool,
+    attached: AttachedFiles,
 ) -> Path | None:
     """Write the page for labelling the answers in `asked`.
 
     An earlier page at `path` is renamed, and its new name is returned; otherwise, None is returned. Verdicts are only
     shown if `show_verdict` is set. The page saves a label file, and keeps drafts in the browser under the digest of the
-    results. If `labeller` is empty, the page asks for a name. Raises `ConfigError` if `path` is another kind of file or
-    cannot be written.
+    results. `attached` has the pictures. If `labeller` is empty, the page asks for a name. Raises `ConfigError` if
+    `path` is another kind of file or cannot be written.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {
@@ -144,7 +151,7 @@ def write_label_page(
         "labeller": labeller,
         "blind": not show_verdict,
         "file": name,
-        "items": [_item(entry, show_verdict=show_verdict) for entry in asked],
+        "items": [_item(entry, attached, show_verdict=show_verdict) for entry in asked],
     }
     source = PageSource(_read_asset("label.js"), _read_asset("label.css"), "Karenina labels", "page", FIRST_BYTES)
 
@@ -162,12 +169,13 @@ def saved_name(file: Path, labeller: str) -> str:
     return f"{file.name.removesuffix(SUFFIX)}.labels-{_NO_NAME.sub('-', labeller)}.jsonl"
 
 
-def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
+def _item(asked: AskedAnswer, attached: AttachedFiles, *, show_verdict: bool) -> dict[str, Any]:
     """Return an answer as a JSON-compatible dict for the page. Verdicts are only included if `show_verdict` is set."""
     answer = asked.answer
     return {
         "item": answer.id,
         "question": answer.question,
+        **({"attachments": list(map(attached.describe, answer.attachments))} if answer.attachments else {}),
         "answer": answer.text,
         "truth": truth_text(answer),
         "truth_id": answer.truth_id,

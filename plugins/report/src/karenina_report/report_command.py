@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from karenina_report.attached_files import AttachmentsFolder
 from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, moved_note
 from karenina_terminal.options import JSONObject, TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import get_screen
@@ -25,18 +26,25 @@ def report(
     table: TableOptions,
     any_judge: AnyJudge = False,
     any_template: AnyTemplate = False,
+    attachments: AttachmentsFolder = None,
 ) -> None:
     """Write the results of a run, or of several, as one HTML file that opens from disk without a network.
 
     The file shows the rates with their intervals, every answer with the values extracted from it, and the comparison of
     runs. Replies are included if the run's journal is in the same folder as its results. Field rules and prompts are
-    included if `--benchmark` is given too. An existing report is kept under a new name.
+    included if `--benchmark` is given too, and attached pictures with `--attachments`. An existing report is kept under
+    a new name.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_report.page.writer import ReportOptions, write_page
 
-        options = ReportOptions(**shared.parse(files, by, table), any_judge=any_judge, any_template=any_template)
+        options = ReportOptions(
+            **shared.parse(files, by, table),
+            any_judge=any_judge,
+            any_template=any_template,
+            attachments=attachments,
+        )
         moved = write_page(files, output, options, lambda text: screen.note(f"Warning: {text}"))
         size = output.stat().st_size
         screen.note(f"The report was written to {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")

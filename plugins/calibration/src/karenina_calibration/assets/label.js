@@ -193,6 +193,7 @@ class Page {
     this.main.replaceChildren(
       make("h2", { "data-test": "number" }, `Answer ${this.at + 1} of ${items.length}`),
       ...this.fact("Question", item.question, "question"),
+      ...(item.attachments ?? []).map((file) => this.attachment(file)),
       ...this.fact("Answer", item.answer, "answer"),
       ...(item.truth ? this.fact("Truth", item.truth, "truth") : []),
       ...(item.why ? this.fact("Asked again", item.why, "why") : []),
@@ -210,6 +211,13 @@ class Page {
 
   fact(name, text, test) {
     return [make("h3", {}, name), make("p", { class: "text", "data-test": test }, text)];
+  }
+
+  attachment(file) {
+    const text = make("figcaption", {}, [file.name, file.type, file.note].filter(Boolean).join("; "));
+    if (!file.picture) return make("figure", { "data-test": "attachment" }, text);
+    const picture = make("img", { src: `data:${file.picture};base64,${file.data}`, alt: shown(file.name) });
+    return make("figure", { "data-test": "attachment" }, picture, text);
   }
 
   group(item, question, reply, isOpen) {

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.result_text import field_rows, left_out_fields
 from karenina_engine.results.tables import result_table
+from karenina_report.attached_files import AttachedFiles, attachments_of
 from karenina_report.runs import answer_id, truth_id
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.kept_files import picture_type
@@ -237,16 +238,18 @@ _TOO_LARGE: Final = "the file is too large for the page"
 class PageFiles:
     """The files on one page, up to a total of `MOST_OF_PAGE` bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, attached: AttachedFiles) -> None:
+        self._attached = attached
         self._used = 0
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the result's files for the page, counting their contents towards the limit.
+        """Return the attachments and the result's files for the page, counting their contents towards the limit.
 
         `folders` is used to find the contents. It is None for results in memory.
         """
-        return [self._describe(kept, folders) for kept in result.metadata.files]
+        attached = [self._attached.describe(file) for file in attachments_of(result)]
+        return [*attached, *(self._describe(kept, folders) for kept in result.metadata.files)]
 
     def problems(self) -> Iterator[str]:
         """Yield a message for each reason why files are missing from the page, with the number of files."""

@@ -15,6 +15,7 @@ from karenina_core.plugins import active_plugins
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.kept_files import KeptFiles
 from karenina_engine.results.result_file import default_journal
+from karenina_report.attached_files import AttachedFiles
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
 from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
 from karenina_report.options import write_whole
@@ -43,7 +44,10 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The options for a page. They have the same meaning as in `compare`."""
+    """The options for a page. They have the same meaning as in `compare`.
+
+    `attachments` is the folder with the files that the questions attached.
+    """
 
     by: str | None = None
     cluster: str | None = None
@@ -53,6 +57,7 @@ class ReportOptions:
     benchmark: str | Path | Benchmark | None = None
     any_judge: bool = False
     any_template: bool = False
+    attachments: Path | None = None
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
@@ -72,13 +77,14 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     benchmark = load_benchmark(options.benchmark) if options.benchmark is not None else None
     rules = find_rules(sources, benchmark)
     prompts = _find_prompts(sources, benchmark, warn)
+    attached = AttachedFiles(options.attachments)
 
     def write(file: BinaryIO) -> None:
         """Write the page to an open file. The index is written after the items."""
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
-            items = _PageItems(document, rules, prompts, opened)
+            items = _PageItems(document, rules, prompts, attached, opened)
             runs = read_runs(sources, options.model, items.open_source)
             items.end()
         if benchmark is not None:
@@ -218,9 +224,11 @@ class _PageItems:
     The items' journals are closed when `opened` is.
     """
 
-    def __init__(self, document: PageDocument, rules: Rules, prompts: Prompts, opened: ExitStack) -> None:
+    def __init__(
+        self, document: PageDocument, rules: Rules, prompts: Prompts, attached: AttachedFiles, opened: ExitStack
+    ) -> None:
         self.index = ItemIndex()
-        self.files = PageFiles()
+        self.files = PageFiles(attached)
         self._document = document
         self._rules = rules
         self._prompts = prompts
