@@ -55,19 +55,42 @@ def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) 
 
     A folder can also be written to, if its owner may not. The mode is restored at the end. Raises `OSError`.
     """
-    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    needed = stat.S_IRWXU if stat.S_ISDIR(status.st_mode) else stat.S_IRUSR
-    locked = status.st_mode & needed != needed and hasattr(os, "O_PATH") and os.geteuid() == status.st_uid != 0
-    with ExitStack() as stack:
-        if locked:
-            entry = os.open(name, flags & ~os.O_NONBLOCK | os.O_PATH, dir_fd=folder)
-            stack.callback(os.close, entry)
-            place = Path(f"/proc/self/fd/{entry}")  # fchmod refuses such a descriptor
-            place.chmod(stat.S_IMODE(status.st_mode) | needed)
-            stack.callback(place.chmod, stat.S_IMODE(status.st_mode))
+    try:
         descriptor = os.open(name, flags, dir_fd=folder)
-        stack.callback(os.close, descriptor)
+        mode = None
+    except PermissionError:
+        descriptor, mode = _unlock(name, flags, folder)
+    try:
+        if mode is None and flags & os.O_DIRECTORY and not _is_writable(descriptor):
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            os.fchmod(descriptor, mode | stat.S_IRWXU)
         yield descriptor
+    finally:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        os.close(descriptor)
+
+
+def _is_writable(folder: int) -> bool:
+    """Return whether an open folder can be written to, or belongs to somebody else."""
+    status = os.fstat(folder)
+    return os.geteuid() == 0 or status.st_uid != os.geteuid() or status.st_mode & stat.S_IRWXU == stat.S_IRWXU
+
+
+def _unlock(name: str | Path, flags: int, folder: int | None) -> tuple[int, int]:
+    """Open something that its owner may not read. Return the descriptor, and the mode to restore.
+
+    Raises `OSError` if it belongs to somebody else.
+    """
+    entry = os.open(name, flags & ~os.O_NONBLOCK | os.O_PATH, dir_fd=folder)
+    try:
+        place = Path(f"/proc/self/fd/{entry}")  # fchmod refuses such a descriptor
+        status = os.fstat(entry)
+        needed = stat.S_IRWXU if stat.S_ISDIR(status.st_mode) else stat.S_IRUSR
+        place.chmod(stat.S_IMODE(status.st_mode) | needed)
+        return os.open(name, flags, dir_fd=folder), stat.S_IMODE(status.st_mode)
+    finally:
+        os.close(entry)
 
 
 @contextmanager

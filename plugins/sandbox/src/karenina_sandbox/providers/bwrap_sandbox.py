@@ -8,6 +8,7 @@ import os
 import platform
 import resource
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -28,6 +29,7 @@ _PAUSE: Final = 0.1
 """The number of seconds between two looks at what a command uses."""
 _OPENING_SECONDS: Final = 60.0
 """The number of seconds within which bubblewrap must have created the namespaces."""
+_BLOCK: Final = 4096
 _LEAST_FREE: Final = 512 * 1024**2
 """The number of free bytes on the disk below which commands are ended, whoever filled it."""
 _NPROC_PER_NAMESPACE: Final = (5, 14)
@@ -96,7 +98,7 @@ class BwrapSandbox:
         most = self.policy.limits.seconds
         async with self._lock:
             if self._size is None:
-                self._size = 0 if self.layers.work is not None else await self._measure(float("inf"))
+                self._size = 0 if self.layers.work is not None else await self._measure(sys.maxsize)
             result = await _Command(self, cwd, stdin, most if seconds is None else min(seconds, most)).run(argv)
             if result.exit == 127 and self.prefix and b"setpriv: failed to execute" in result.error_output:
                 # The program may have written this itself.
@@ -141,7 +143,7 @@ class BwrapSandbox:
         with self.layers.writer() as writer:
             return copy_over(folder, writer)
 
-    async def _measure(self, most: float) -> int:
+    async def _measure(self, most: int) -> int:
         return await asyncio.to_thread(measure_files, [self.layers.changed], most)
 
 
@@ -246,7 +248,8 @@ class _Command:
         limits = self.sandbox.policy.limits
         try:
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (limits.disk, limits.disk))
+            largest = limits.disk + _BLOCK  # with a block more than allowed, the command is stopped
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, largest))
             if self.sandbox.prefix or _version() >= _NPROC_PER_NAMESPACE:
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (limits.processes, limits.processes))
             if self.sandbox.cgroups is None:
