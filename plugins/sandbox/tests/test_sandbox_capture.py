@@ -50,6 +50,15 @@ def write_tree(folder: Path, tree: Tree) -> None:
             write_tree(place, value)
 
 
+def read_locked(place: Path) -> bytes:
+    """Return the content of a file that its owner may not read."""
+    mode = place.stat().st_mode
+    place.chmod(0o600)
+    content = place.read_bytes()
+    place.chmod(mode)
+    return content
+
+
 def read_tree(folder: Path) -> dict[str, object]:
     """Return all files of a folder with what patches keep of them."""
     found: dict[str, object] = {}
@@ -62,7 +71,7 @@ def read_tree(folder: Path) -> dict[str, object]:
             if place.is_symlink():
                 found[key] = str(place.readlink())
             else:
-                found[key] = (mode, place.read_bytes() if place.is_file() else None)
+                found[key] = (mode, read_locked(place) if place.is_file() else None)
     return found
 
 
@@ -97,7 +106,11 @@ async def replace_files(source: Path, changed: Path, layers: Literal["overlay", 
     """Return the patch of a sandbox in which all files were replaced by those in `changed`."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        archive.add(changed, ".")
+        for parent, folders, files in os.walk(changed):
+            for name in (*folders, *files):
+                place = Path(parent, name)
+                entry = archive.gettarinfo(place, os.path.relpath(place, changed))
+                archive.addfile(entry, io.BytesIO(read_locked(place)) if entry.isreg() else None)
     async with BwrapProvider(layers=layers).open(source, Policy()) as sandbox:
         command = ["sh", "-c", "find . -mindepth 1 -delete && tar -xp --no-same-owner && touch -d @0 ."]
         result = await sandbox.run(command, stdin=packed.getvalue())

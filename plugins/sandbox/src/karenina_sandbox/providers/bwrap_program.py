@@ -14,8 +14,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Final
 
-from karenina_sandbox.providers.bwrap_sandbox import Layers
-from karenina_sandbox.providers.mounts import mount_arguments
+from karenina_sandbox.providers.layers import Layers
+from karenina_sandbox.providers.mounts import mount_arguments, workspace_arguments
 from karenina_sandbox.sandbox import Policy, SandboxError
 
 _NAMESPACES: Final = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
@@ -87,7 +87,14 @@ def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
             layers = Layers(lower, Path(folder, "files"), Path(folder, "overlay"))
             for made in ("files", "overlay"):
                 Path(folder, made).mkdir()
-            trial = [program.path, *isolation(None), *mount_arguments(Policy()), *layers.arguments(), "--", "true"]
+            trial = [
+                program.path,
+                *isolation(None),
+                *mount_arguments(Policy()),
+                *workspace_arguments(layers),
+                "--",
+                "true",
+            ]
             _OVERLAYS[key] = _run(trial).returncode == 0
             for created in Path(folder, "overlay").iterdir():
                 created.chmod(0o700)  # the kernel made them inaccessible

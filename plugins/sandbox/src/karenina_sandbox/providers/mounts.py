@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from karenina_sandbox.providers.layers import Layers
 from karenina_sandbox.sandbox import Policy, SandboxError
 
 INSIDE: Final = "/task"
@@ -57,6 +58,13 @@ def mount_arguments(policy: Policy) -> list[str]:
     for inside, outside in policy.sockets.items():
         arguments += _bind("--bind", str(outside), inside)
     return arguments
+
+
+def workspace_arguments(layers: Layers) -> list[str]:
+    """Return bubblewrap's arguments for the workspace."""
+    if layers.work is None:
+        return ["--bind", str(layers.changed), INSIDE]
+    return ["--overlay-src", str(layers.source), "--overlay", str(layers.changed), str(layers.work), INSIDE]
 
 
 def _bind(option: str, outside: str, inside: str) -> list[str]:
