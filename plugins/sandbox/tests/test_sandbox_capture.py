@@ -102,18 +102,23 @@ def test_overlay_and_copy_give_the_same_patch(
     assert patches[0] == patches[1] == expected
 
 
-async def replace_files(source: Path, changed: Path, layers: Literal["overlay", "copy"]) -> Patch:
-    """Return the patch of a sandbox in which all files were replaced by those in `changed`."""
+def pack_files(folder: Path) -> bytes:
+    """Return an archive of a folder, also of files that their owner may not read."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for parent, folders, files in os.walk(changed):
+        for parent, folders, files in os.walk(folder):
             for name in (*folders, *files):
                 place = Path(parent, name)
-                entry = archive.gettarinfo(place, os.path.relpath(place, changed))
+                entry = archive.gettarinfo(place, os.path.relpath(place, folder))
                 archive.addfile(entry, io.BytesIO(read_locked(place)) if entry.isreg() else None)
+    return packed.getvalue()
+
+
+async def replace_files(source: Path, changed: Path, layers: Literal["overlay", "copy"]) -> Patch:
+    """Return the patch of a sandbox in which all files were replaced by those in `changed`."""
     async with BwrapProvider(layers=layers).open(source, Policy()) as sandbox:
         command = ["sh", "-c", "find . -mindepth 1 -delete && tar -xp --no-same-owner && touch -d @0 ."]
-        result = await sandbox.run(command, stdin=packed.getvalue())
+        result = await sandbox.run(command, stdin=pack_files(changed))
         assert result.exit == 0, result.error_output
         return await sandbox.patch()
 

@@ -35,6 +35,7 @@ from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, Sandbox
 
 Engine = Literal["podman", "docker"]
 _NAME: Final = re.compile(r"karenina-sandbox-(\d+)-[0-9a-f]{12}")
+_INIT_FOLDERS: Final = ("/usr/libexec/podman", "/usr/lib/podman", "/usr/bin")
 _PAUSE: Final = 0.1
 _CALL_SECONDS: Final = 120.0
 """The number of seconds that a call of the engine may take, apart from the command in the container."""
@@ -195,10 +196,10 @@ def read_state(inspected: str) -> ContainerState:
     """Read what `inspect` prints. Raises `SandboxError` if it is not what podman and docker print."""
     try:
         state: dict[str, Any] = json.loads(inspected)[0]["State"]
-        started = str(state.get("StartedAt", "")) > "0001-01-02" and not (
-            state["ExitCode"] in (126, 127) and _error(state)
-        )
-        return ContainerState(started, int(state["ExitCode"]), bool(state.get("OOMKilled")), _error(state))
+        error = str(state.get("Error") or "")
+        exit_code = int(state["ExitCode"])
+        started = str(state.get("StartedAt", "")) > "0001-01-02" and not (exit_code in (126, 127) and error)
+        return ContainerState(started, exit_code, bool(state.get("OOMKilled")), error)
     except (ValueError, KeyError, IndexError, TypeError) as problem:
         raise SandboxError(f"the state of a container cannot be read: {problem!r}") from problem
 
@@ -211,7 +212,8 @@ def isolation_arguments(engine: Engine, policy: Policy, owner: int | None) -> li
     limits = policy.limits
     largest = limits.disk + 4096
     arguments = ["--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL", "--log-driver", "none"]
-    arguments += ["--security-opt", "no-new-privileges", "--hostname", "sandbox", "--init"]
+    arguments += ["--security-opt", "no-new-privileges", "--hostname", "sandbox"]
+    arguments += ["--init"] if has_init(engine) else []
     arguments += ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
     arguments += ["--pids-limit", str(limits.processes)]
     arguments += ["--ulimit", "core=0:0", "--ulimit", f"fsize={largest}:{largest}"]
@@ -232,6 +234,11 @@ def isolation_arguments(engine: Engine, policy: Policy, owner: int | None) -> li
     for name, value in {"HOME": HOME, "TZ": "UTC", "PYTHONHASHSEED": "0", **policy.environment}.items():
         arguments += ["--env", f"{name}={value}"]
     return arguments
+
+
+def has_init(engine: Engine) -> bool:
+    """Return whether the engine has a first process for containers, so that a program gets signals as usual."""
+    return engine == "docker" or any(Path(folder, "catatonit").exists() for folder in _INIT_FOLDERS)
 
 
 def is_hybrid() -> bool:
