@@ -256,12 +256,12 @@ def _owner(engine: Engine, workspace: Path) -> int | None:
 @lru_cache(maxsize=2)
 def _find_problem(engine: Engine) -> str | None:
     if shutil.which(engine) is None:
-        return f"{engine} is not installed; install it, or use another sandbox (`karenina doctor` lists them)"
+        return f"{engine} is not installed; install it, or choose another sandbox"
     form = "{{.ServerVersion}}" if engine == "docker" else "{{.Version.Version}}"
     try:
         _call(engine, "info", "--format", form)
     except SandboxError as error:
-        return f"{error}; start it, or use another sandbox (`karenina doctor` lists them)"
+        return f"{error}; start it, or choose another sandbox"
     return None
 
 
