@@ -144,6 +144,10 @@ class TreeWriter:
     lower: Path | None = None
     owner: int | None = None
     _modes: dict[str, int] = field(default_factory=dict)
+    _open: int | None = None
+    """The folder that was written to last. It stays open for the next file."""
+    _open_path: str = ""
+    _opened: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
         return self
@@ -152,6 +156,7 @@ class TreeWriter:
         for path, mode in sorted(self._modes.items(), reverse=True):
             with suppress(OSError), self._parent(path) as (folder, name), opened(name, folder=folder) as descriptor:
                 os.fchmod(descriptor, mode)
+        self._close()
         self._modes.clear()
 
     def remove(self, path: str) -> None:
@@ -163,8 +168,8 @@ class TreeWriter:
         """Create a folder, or change the mode of the one that is at `path`."""
         with self._parent(path) as (folder, name):
             self._make_folder(path, name, folder)
-            if mode is not None:
-                self._modes[path] = mode & PERMISSIONS
+        if mode is not None:
+            self._modes[path] = mode & PERMISSIONS
 
     def link(self, path: str, target: bytes) -> None:
         """Create a link."""
@@ -200,12 +205,23 @@ class TreeWriter:
         parts = path.split("/")
         if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
             raise ValueError(f"the path {path!r} is outside the folder, or is nested too deeply")
-        with ExitStack() as stack:
-            here = stack.enter_context(opened(self.root))
-            for number, part in enumerate(parts[:-1], start=1):
-                self._make_folder("/".join(parts[:number]), part, here)
-                here = stack.enter_context(opened(part, folder=here))
-            yield here, parts[-1]
+        if self._open is not None and f"{self._open_path}/".startswith(f"{path}/"):
+            self._close()  # it may be replaced
+        above = "/".join(parts[:-1])
+        if self._open is None or self._open_path != above:
+            self._close()
+            with ExitStack() as stack:
+                self._open = stack.enter_context(opened(self.root))
+                for number, part in enumerate(parts[:-1], start=1):
+                    self._make_folder("/".join(parts[:number]), part, self._open)
+                    self._open = stack.enter_context(opened(part, folder=self._open))
+                self._open_path, self._opened = above, stack.pop_all()
+        yield self._open, parts[-1]
+
+    def _close(self) -> None:
+        """Close the folder that was written to last."""
+        self._opened.close()
+        self._open = None
 
     def _make_folder(self, path: str, name: str, folder: int) -> None:
         """Ensure that there is a folder `name` in an open folder."""
