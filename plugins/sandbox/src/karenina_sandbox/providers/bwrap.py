@@ -28,7 +28,13 @@ from karenina_sandbox.providers.bwrap_program import (
 )
 from karenina_sandbox.providers.bwrap_sandbox import BwrapSandbox
 from karenina_sandbox.providers.layers import choose_uid, create_scratch, give, make_layers, remove_scratch
-from karenina_sandbox.providers.mounts import command_of, environment_of, mount_arguments, workspace_arguments
+from karenina_sandbox.providers.mounts import (
+    bind_arguments,
+    command_of,
+    environment_of,
+    mount_arguments,
+    workspace_arguments,
+)
 from karenina_sandbox.sandbox import Policy, SandboxError, SandboxProvider
 
 
@@ -110,7 +116,7 @@ class BwrapProvider:
         if uid is not None:
             give(workspace, uid)
         environment = [f"{name}={value}" for name, value in environment_of(policy).items()]
-        inside = ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
+        inside = [*bind_arguments("--bind", str(workspace), str(workspace)), "--chdir", str(workspace)]
         arguments = [*isolation(uid), *mount_arguments(policy), *inside, *LAST]
         prefix = [] if uid is None else drop_to(uid)
         # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be that of the program.

@@ -102,11 +102,15 @@ def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
 
 
 def isolation(uid: int | None) -> list[str]:
-    """Return the arguments for namespaces and capabilities. With `uid`, root sets up the sandbox and drops to it."""
+    """Return the arguments for namespaces and capabilities.
+
+    With `uid`, root sets up the sandbox and then drops to it, with all capabilities. Until then it needs some, also to
+    enter a workspace that belongs to that user.
+    """
     if uid is None:
         return [*_OWN_USER, *_NAMESPACES, *_USUAL]
-    kept = [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
-    return [*_NAMESPACES, *_USUAL, *kept]
+    kept = ("SETUID", "SETGID", "SETPCAP", "DAC_READ_SEARCH")
+    return [*_NAMESPACES, *_USUAL, *(word for name in kept for word in ("--cap-add", f"CAP_{name}"))]
 
 
 def _try(path: str, *, own_user: bool) -> str | None:
