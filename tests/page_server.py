@@ -58,8 +58,38 @@ ANSWERS = [
 ]
 
 
-def reply(body: dict[str, Any]) -> str:
+CORRECTED = """import sys
+
+
+def median(numbers):
+    ordered = sorted(numbers)
+    middle = len(ordered) // 2
+    return (ordered[~middle] + ordered[middle]) / 2
+
+
+if __name__ == "__main__":
+    print("median:", median([float(number) for number in sys.argv[1:]]))
+"""
+
+
+def work(body: dict[str, Any]) -> str | dict[str, Any]:
+    """Return the next step of an agent: the large model corrects the program, and the small one only says so."""
+    done = sum(message["role"] == "assistant" for message in body["messages"])
+    steps = [
+        ("write_file", {"path": "statistics_tool.py", "content": CORRECTED}),
+        ("run_command", {"command": ["python", "statistics_tool.py", "1", "2", "3", "4"]}),
+    ]
+    if body["model"] != "large" or done == len(steps):
+        return "I have corrected the median of lists of even length."
+    name, arguments = steps[done]
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"content": None, "tool_calls": [{"id": f"call_{done}", "type": "function", "function": function}]}
+
+
+def reply(body: dict[str, Any]) -> str | dict[str, Any]:
     """Return the answer to a question; to a judge's request, the values that the answer in it contains."""
+    if any(tool["function"]["name"] == "run_command" for tool in body.get("tools", ())):
+        return work(body)
     text = "\n".join(str(message["content"]) for message in body["messages"])
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
     if schema is None:

@@ -56,6 +56,9 @@ NOT_EXECUTED = {
         "GENES_TOKEN": "needs the servers of the example; tests/test_mcp_runs.py has some",
         "karenina run tasks.yaml": "needs the Claude CLI; its adapter's tests run it",
     },
+    "docs/how-to/evaluate-a-coding-agent.md": {
+        "karenina run tasks.yaml": "needs a virtual environment, node and podman",
+    },
     "docs/how-to/write-an-adapter.md": {"karenina run genes.yaml": "needs a server of Ollama"},
 }
 """Blocks, and commands, by their beginning that cannot be executed, with the reason, by page."""

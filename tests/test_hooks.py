@@ -216,6 +216,27 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
     assert (none.code, "install karenina-local, which does: pip install" in none.err) == (2, True)
 
 
+@shows("karenina_rehearsals")
+def test_rehearsals_run_when_a_benchmark_is_checked(tmp_path: Path) -> None:
+    class Rehearsal:
+        def applies_to(self, question: object) -> bool:
+            return True
+
+        def unavailable(self, config: VerificationConfig) -> str | None:
+            return None
+
+        async def run(self, *_: object) -> list[tuple[str, str]]:
+            return [("error", "the play was bad"), ("note", "the hall was full")]
+
+    offers = make_plugins()
+    offers.register(offering("karenina_rehearsals", [Rehearsal()]))
+    file = write_benchmark(tmp_path, "q1")
+
+    done = run_karenina("check", file, "--run-checks", "--set", "evaluation_mode=rubric_only", plugins=offers)
+    assert (done.code, "the play was bad" in done.out, "the hall was full" in done.err) == (2, True, True)
+    assert run_karenina("check", file, "--run-checks", plugins=make_plugins()).code == 2
+
+
 def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     class Replaces:
         @hookimpl

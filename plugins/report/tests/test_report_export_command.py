@@ -285,3 +285,47 @@ def test_the_published_schema_is_that_of_the_results(results: Path) -> None:
     assert published == {"$schema": DIALECT, **VerificationResult.model_json_schema(mode="serialization")}
     for line in results.read_text("utf-8").splitlines():
         jsonschema.validate(json.loads(line), published)
+
+
+def with_work(item: VerificationResult) -> VerificationResult:
+    """Return a result whose agent changed a file, and whose check failed."""
+    report = {"passed": ["t::a"], "failed": ["t::b"], "errors": [], "skipped": []}
+    check = {"exit": 1, "seconds": 2.5, "stopped_by": None, "output": "E \x1b[31m1 != 2", "report": report}
+    item.extensions["karenina-sandbox"] = {
+        "workspace": {"patch": "--- a/p.py\n+++ b/p.py\n@@ -1 +1 @@\n-1\n+2\n", "changes": [], "left_out": []},
+        "checks": {"tests": {"run": ["pytest"], "results": [check]}},
+    }
+    return item
+
+
+def test_files_and_patches_are_exported_under_their_names(tmp_path: Path) -> None:
+    file = save(Path("run.results.jsonl"), [result("q1", True), with_work(result("../q2", False))])
+
+    done = export(file, "-o", "out.csv", "--files", "work")
+
+    assert done.code == 0, done.err
+    (written,) = [path for path in (tmp_path / "work").rglob("*") if path.is_file()]
+    assert written.relative_to(tmp_path / "work").as_posix() == "2-q2/workspace.patch"
+    assert "+2\n" in written.read_text("utf-8")
+    assert export(file, "-o", "again.csv", "--files", "work").code == 2
+
+
+def test_the_page_shows_patches_and_checks() -> None:
+    from karenina_report.page.items import make_item
+
+    work = make_item(with_work(result("q", False)), {}, [], {}, [])["work"]
+
+    assert "+2\n" in work["patch"]
+    (check,) = work["checks"]
+    assert check["ended"] == "ended with 1 after 2.5 s; 1 passed, 1 failed (t::b)"
+    assert "\x1b" not in check["output"]
+    assert "could forge their report" in check["note"]
+
+
+@pytest.mark.parametrize("value", [{"workspace": 3, "checks": [1]}, {"checks": {"a": {"results": {}}}}])
+def test_odd_work_in_a_result_file_is_not_shown(value: dict[str, object]) -> None:
+    from karenina_report.page.items import make_item
+
+    item = result("q", False)
+    item.extensions["karenina-sandbox"] = value
+    assert "work" not in make_item(item, {}, [], {}, [])

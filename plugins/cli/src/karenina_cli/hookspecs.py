@@ -1,4 +1,4 @@
-"""Command-line hooks: commands, and demos for `karenina demo`."""
+"""Command-line hooks: commands, demos, checks of questions, and checks of the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from karenina_core.hooks import hookspec
 from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
+    from karenina_toolkit.package_check.metadata import Finding
 
 logger = logging.getLogger("karenina")
 
@@ -49,6 +50,13 @@ class Demo(Protocol):
 
     def agreement(self, judge: str) -> str:
         """Return a sentence about how often the judge agreed with people, or an empty string if this is not known."""
+
+
+class Diagnosis(Protocol):
+    """A check of what a plugin needs of this machine, without calls or downloads."""
+
+    def findings(self, config: VerificationConfig, plugins: Plugins) -> Iterable[Finding]:
+        """Return what was found. `config` is valid."""
 
 
 class Rehearsal(Protocol):
@@ -92,6 +100,16 @@ def karenina_demos() -> Sequence[Demo]:
 @HookPolicy(stability="provisional")
 def karenina_rehearsals() -> Sequence[Rehearsal]:
     """Return rehearsals for `karenina check --run-checks`.
+
+    This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
+    adapters.
+    """
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_diagnoses() -> Sequence[Diagnosis]:
+    """Return checks of this machine for `karenina doctor`.
 
     This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
     adapters.

@@ -45,6 +45,7 @@ export function Item({ head, at, labels, link, itemLink, closeLink, neighbours }
     <${Fields} item=${item} />
     <${Label} item=${item} labels=${labels} />
     <${Response} item=${item} />
+    <${Work} item=${item} />
     <${Files} item=${item} />
     <${Traits} item=${item} />
     <${Vetoes} item=${item} />
@@ -138,6 +139,35 @@ function Response({ item }) {
     </div>
     ${left > 0 && html`<button type="button" onClick=${() => setAll(true)}>Show ${count(left)} more characters</button>`}
     ${item.result.template?.response_truncated && html`<p class="note">The answer was cut off at its token limit.</p>`}
+  </section>`;
+}
+
+const DIFF = { "+": "added", "-": "removed", "@": "place" };
+
+function Work({ item }) {
+  const [all, setAll] = useState(false);
+  const { patch, checks = [] } = item.work ?? {};
+  if (patch === undefined && !checks.length) return null;
+  const { shown, left } = cut(patch ?? "", all);
+  return html`<section data-test="work">
+    <h3>Work in the workspace</h3>
+    ${patch !== undefined &&
+    html`<pre class="diff" data-test="patch" tabindex="0" role="region" aria-label="Patch">${shown
+      .split("\n")
+      .map((line) => html`<span class=${DIFF[line[0]] ?? ""}><${Marked} text=${`${line}\n`} /></span>`)}</pre>`}
+    ${left > 0 && html`<button type="button" onClick=${() => setAll(true)}>Show ${count(left)} more characters</button>`}
+    ${checks.map(
+      (check) =>
+        html`<div data-test="check">
+          <p><b><${Marked} text=${check.name} /></b> <${Marked} text=${check.ended} /></p>
+          ${check.note && html`<p class="note"><${Marked} text=${check.note} /></p>`}
+          ${check.output &&
+          html`<details>
+            <summary>Output</summary>
+            <${Long} text=${check.output} />
+          </details>`}
+        </div>`,
+    )}
   </section>`;
 }
 

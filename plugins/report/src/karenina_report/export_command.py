@@ -13,6 +13,7 @@ from karenina_report.options import Model, config_error, moved_note
 from karenina_terminal.completion import matching, result_files
 from karenina_terminal.options import output_option
 from karenina_terminal.screen import get_screen
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
@@ -74,6 +75,14 @@ def export(
             "`karenina export` can read them back.",
         ),
     ] = True,
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            "--files",
+            metavar="DIR",
+            help="Also write the files of items and the patches of agents to this new folder, by item.",
+        ),
+    ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a result and exit.")] = False,
 ) -> None:
     """Write results in another format: tables for analysis, JUnit XML for CI, Markdown, JSON, answers.
@@ -113,9 +122,15 @@ def export(
             run=source.run,
             rescored=source.rescored,
         )
-        for folder in KeptFiles(results, source.journal).own:
+        kept = KeptFiles(results, source.journal)
+        if files is not None:
+            from karenina_report.exports.item_files import write_item_files
+
+            screen.note(f"{quantity(write_item_files(files, source, kept, screen.note), 'file')} written to {files}.")
+        for folder in kept.own if files is None else ():
             screen.note(
-                f"The export does not include the files of items. They are in {folder}, named by their digests."
+                f"The export does not include the files of items. They are in {folder}, named by their digests; "
+                "--files DIR writes them under their names."
             )
         if output is None or str(output) == "-":
             _print(exporter, request)

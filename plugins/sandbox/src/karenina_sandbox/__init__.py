@@ -17,4 +17,10 @@ class plugin:  # noqa: N801 - the entry point's name
         "karenina_sandbox.run_checks:RunChecks",
     )
     karenina_rehearsals = offer("karenina_sandbox.rehearsal:REHEARSAL")
-    karenina_sandboxes = offer("karenina_sandbox.providers.none:SANDBOX", "karenina_sandbox.providers.bwrap:SANDBOX")
+    karenina_diagnoses = offer("karenina_sandbox.diagnosis:DIAGNOSIS")
+    karenina_sandboxes = offer(
+        "karenina_sandbox.providers.bwrap:SANDBOX",
+        "karenina_sandbox.providers.containers:PODMAN",
+        "karenina_sandbox.providers.containers:DOCKER",
+        "karenina_sandbox.providers.none:SANDBOX",
+    )

@@ -78,8 +78,11 @@ class Check(StrictSettings):
 
 def _check_names(checks: Mapping[str, Check]) -> Mapping[str, Check]:
     """Return the checks. Raises `ValueError` if a name cannot be part of a known value's name."""
-    if bad := next((name for name in checks if not _NAME.fullmatch(name)), None):
-        raise ValueError(f"the name {bad!r} of a check must consist of letters, digits, - and _, without a space")
+    for name in checks:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"the name {name!r} of a check must consist of letters, digits, - and _, and begin with a letter"
+            )
     return checks
 
 

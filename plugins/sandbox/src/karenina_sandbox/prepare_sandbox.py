@@ -15,7 +15,7 @@ from karenina_core.stages.stage import ServiceNeed
 from karenina_sandbox.limiter import command_limiter
 from karenina_sandbox.patch import Patch
 from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
-from karenina_sandbox.task_files import TaskFiles, is_restored
+from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import COMMAND_SECONDS, RunCommand, WorkspaceWork
 from karenina_toolkit.agent_work import AGENT_WORK
@@ -116,8 +116,7 @@ class CaptureWorkspace(Stage):
         patch, problem = work.patch, None
         if work.diff is not None:
             try:
-                files = TaskFiles.find(context.config, context.question)
-                patch = await files.read_diff(work.diff)
+                patch = await work.files.read_diff(work.diff)
             except DiffError as error:
                 problem = str(error)
             except WorkspaceError as error:
@@ -127,10 +126,12 @@ class CaptureWorkspace(Stage):
         keep = cast("SandboxSettings", context.settings).workspace_keep
         if keep == "none" or (patch is None and problem is None):
             return
-        context.set_result_field("workspace", await context.in_thread(_describe, patch, problem, keep == "all"))
+        context.set_result_field(
+            "workspace", await context.in_thread(_describe, work.files, patch, problem, keep == "all")
+        )
 
 
-def _describe(patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
+def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
     """Store the patch, and each changed file `with_files`, with the result, and return a description of the changes."""
     if patch is None:
         return {"problem": problem}
@@ -144,7 +145,7 @@ def _describe(patch: Patch | None, problem: str | None, with_files: bool) -> dic
             change |= {"size": one.size, "sha256": one.sha256}
             if with_files and one.content is not None:
                 keep_file(one.path, one.content)
-        if is_restored(one.path, ()):
+        if files.is_restored(one.path):
             change["restored"] = True
         changes.append(change)
     return {

@@ -14,7 +14,7 @@ from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, strings_in, values_of, why_broken
 from karenina_sandbox.sandbox import SandboxError
 from karenina_sandbox.settings import sandbox_problem
-from karenina_sandbox.task_files import TaskFiles, is_restored
+from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_template.question_template import template_of
 from karenina_toolkit.plugin_lookup import plugins_of
@@ -75,7 +75,7 @@ class CheckRehearsal:
         results = {name: await runner.run(check, solution) for name, check in fields.checks.items()}
         wrong = _wrong_fields(fields, bound, results)
         found: list[Message] = [("note", f"{id}: with {named}, {_verdict(wrong)}")]
-        restored = [one.path for one in solution.entries if is_restored(one.path, ())]
+        restored = [one.path for one in solution.entries if runner.files.is_restored(one.path)]
         if restored:
             found.append(("warning", f"{named} changes files that checks restore: {', '.join(restored[:3])}"))
         for name, check in fields.checks.items():

@@ -156,8 +156,8 @@ class RunChecks(Stage):
         for value_name in [*_ANY, *(_OF_REPORTS if check.report is not None else ())]:
             source = f"checks.{name}.{value_name}"
             if not found:
-                why = "the patch does not fit the folder" if patch is None else "the agent's changes are too large"
-                context.offer_value(source, None, why=why, counts="wrong")
+                unused = "the patch does not fit the folder" if patch is None else "the agent's changes are too large"
+                context.offer_value(source, None, why=unused, counts="wrong")
                 continue
             value, why = found[0][value_name]
             if value_name in REPORT_LISTS and value is not None:

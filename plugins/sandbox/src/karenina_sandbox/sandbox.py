@@ -115,6 +115,9 @@ class SandboxProvider(Protocol):
     def unavailable(self) -> str | None:
         """Return why this machine cannot open such sandboxes, with a cure, or None if it can."""
 
+    def describe(self) -> str:
+        """Return which program isolates and which limits hold here, for `karenina doctor`. It must be available."""
+
     def identity(self, policy: Policy) -> str:
         """Return what affects results apart from the policy: the provider's name, version and image digest."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -46,6 +47,11 @@ STEERING: Final = (
     "*.pth",
 )
 """The names of files that steer how tests run. Checks always take them from the source."""
+_IMPORTED: Final = sys.stdlib_module_names | {
+    *("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "colorama"),
+    *("coverage", "pytest_cov", "xdist", "execnet", "hypothesis", "numpy", "setuptools", "pkg_resources"),
+}
+"""The modules that a runner of tests imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +159,20 @@ class TaskFiles:
             folder.remove()
             CLEANUP_LIST.discard(folder)
 
+    def is_restored(self, path: str, restore: Sequence[str] = ()) -> bool:
+        """Return whether a check takes what is at `path` from the source, which may have nothing there.
+
+        It does if the file steers tests, if `restore` names it, or if it is a new module with the name of one that
+        Python or pytest imports: Python would import it instead.
+        """
+        parts = path.split("/")
+        if any(fnmatch.fnmatchcase(parts[-1], name) for name in STEERING):
+            return True
+        if parts[0].removesuffix(".py") in _IMPORTED and not (self.source / parts[0]).exists():
+            return True
+        names = [name.strip("/").removeprefix("./") for name in restore]
+        return any(path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in names)
+
     @asynccontextmanager
     async def check_folder(self, patch: Patch, restore: Sequence[str], added: Patch) -> AsyncIterator[Path]:
         """Yield a folder in which a check runs: the source with a patch, and then with what the check adds.
@@ -165,7 +185,7 @@ class TaskFiles:
         entries = (
             one
             for one in patch.entries
-            if not is_restored(one.path, restore) and (one.kind == "directory" or one.path not in covered)
+            if not self.is_restored(one.path, restore) and (one.kind == "directory" or one.path not in covered)
         )
         async with self.copy() as folder:
             try:
@@ -174,12 +194,3 @@ class TaskFiles:
             except (ValueError, OSError) as error:
                 raise WorkspaceError(f"the workspace of a check cannot be made: {error}") from None
             yield folder
-
-
-def is_restored(path: str, restore: Sequence[str]) -> bool:
-    """Return whether a check takes the file at `path` from the source: it steers tests, or `restore` names it."""
-    parts = path.split("/")
-    if any(fnmatch.fnmatchcase(parts[-1], name) for name in STEERING):
-        return True
-    names = [name.strip("/").removeprefix("./") for name in restore]
-    return any(path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in names)

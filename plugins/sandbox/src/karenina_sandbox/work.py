@@ -104,7 +104,7 @@ class WorkspaceWork(AgentWork):
         self.by_model = by_model
         self.patch: Patch | None = None
         self.diff: bytes | None = None
-        self._files = files
+        self.files = files
         self._workspace = workspace
         self._run_command = run_command
 
@@ -114,9 +114,9 @@ class WorkspaceWork(AgentWork):
 
     async def record(self) -> Mapping[str, Any] | None:
         """Return the patch as JSON, or None if it is too large, or if agents change the question's own folder."""
-        if not self.by_model or self._workspace is None or self._workspace == self._files.source:
+        if not self.by_model or self._workspace is None or self._workspace == self.files.source:
             return None
-        self.patch = await asyncio.to_thread(changes_of, self._files.source, self._workspace)
+        self.patch = await asyncio.to_thread(changes_of, self.files.source, self._workspace)
         return self.patch.to_json() if is_recordable(self.patch) else None
 
     async def restore(self, recorded: Mapping[str, Any]) -> None:
@@ -131,7 +131,7 @@ class WorkspaceWork(AgentWork):
             if not earlier:
                 await asyncio.to_thread(apply_patch, self.patch, self._workspace)
                 return
-            async with self._files.copy() as folder:  # what an earlier turn changed may have been changed back
+            async with self.files.copy() as folder:  # what an earlier turn changed may have been changed back
                 await asyncio.to_thread(apply_patch, self.patch, folder)
                 difference = await asyncio.to_thread(compare_folders, self._workspace, folder)
             await asyncio.to_thread(apply_patch, difference, self._workspace)

@@ -103,6 +103,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
         yield from _problems("Configuration", problem)
     else:
         yield from check_configured(plugins, config)
+        yield from check_machine(plugins, config)
     yield from check_journals(journals)
 
 
@@ -202,6 +203,14 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
             support = describe_support(find_adapter(plugins, model.interface).spec, model)
             yield Finding("Attachments", "ok", f"{role} {model.id!r}: {support}")
     yield from check_servers([model for _, model in models])
+
+
+def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
+    """Yield what plugins find on this machine."""
+    from karenina_cli.hookspecs import karenina_diagnoses
+
+    for diagnosis in plugins.call(karenina_diagnoses):
+        yield from diagnosis.findings(config, plugins)
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:

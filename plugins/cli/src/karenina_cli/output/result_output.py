@@ -33,6 +33,7 @@ from karenina_terminal.styled_text import (
 )
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.printable import clean, clip, quantity, shorten
+from karenina_toolkit.shown_work import FIELDS, FORGEABLE, OWNER, shown_checks, shown_patch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,8 @@ _MOST_RANGES: Final = 10
 _UNLIMITED: Final = 1_000_000_000
 WIDE: Final = 100
 """The minimum terminal width for a table of results."""
+_DIFF_STYLES: Final[Mapping[str, str]] = {"+": "green", "-": "red", "@": "cyan"}
+_MOST_OUTPUT: Final = 3_000
 _LEAST_WAIT: Final = 0.05
 """Waiting times below this number of seconds are not shown."""
 
@@ -340,7 +343,12 @@ def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tu
         yield "Reason", [_cut(f"{name}: {reason}")]
     for name, passed in (template.regex_validation_results or {}).items():
         yield "Pattern", [_cut(f"{name}: {'found' if passed else 'not found'}")]
+    yield from _work(result)
     for owner, values in result.extensions.items():
+        if owner == OWNER and isinstance(values, Mapping):
+            values = {name: value for name, value in values.items() if name not in FIELDS}
+            if not values:
+                continue
         yield "Extension", [_cut(f"{owner}: {as_text(values)}")]
     for number, kept in enumerate(result.metadata.files):
         yield "" if number else "Files", [_cut(file_text(kept, files))]
@@ -349,6 +357,18 @@ def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tu
     meta = result.metadata
     item = f"{meta.result_id}, {meta.execution_time:.2f} s, ended {meta.timestamp}"
     yield "Item", [StyledText([(item, "dim")], "dim")]
+
+
+def _work(result: VerificationResult) -> Iterator[tuple[str, Content]]:
+    """Yield rows for what an agent changed in its workspace, and for the checks with their output."""
+    patch = shown_patch(result)
+    if patch is not None:
+        lines = clean(patch[:MAX_DETAILED]).splitlines(keepends=True)
+        note = clip(patch, MAX_DETAILED)[1]
+        yield "Work", [StyledText([*((line, _DIFF_STYLES.get(line[:1], "")) for line in lines), (note, "dim")])]
+    for check in shown_checks(result):
+        notes = [StyledText([(FORGEABLE, "dim")], "dim")] if check.has_report else []
+        yield "Check", [_cut(f"{check.name} {check.ended}"), _cut(check.output.rstrip(), _MOST_OUTPUT), *notes]
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:

@@ -22,7 +22,8 @@ from karenina_report.runs import answer_id, truth_id
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.kept_files import picture_type
 from karenina_toolkit.known_values import known_fields
-from karenina_toolkit.printable import quantity, shorten
+from karenina_toolkit.printable import clean, quantity, shorten
+from karenina_toolkit.shown_work import FORGEABLE, shown_checks, shown_patch
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -89,8 +90,24 @@ def make_item(
             for row in result_table([result], "traits")
         ],
         **({"files": files} if files else {}),
+        **({"work": work} if (work := _make_work(result)) else {}),
         "calls": [_make_call(row, prompts.get(str(row["key"]))) for row in calls],
     }
+
+
+def _make_work(result: VerificationResult) -> dict[str, Any]:
+    """Convert what an agent did in its workspace, and the checks, to JSON."""
+    patch = shown_patch(result)
+    checks = [
+        {
+            "name": check.name,
+            "ended": check.ended,
+            "output": clean(check.output),
+            **({"note": FORGEABLE} if check.has_report else {}),
+        }
+        for check in shown_checks(result)
+    ]
+    return {**({"patch": clean(patch)} if patch is not None else {}), **({"checks": checks} if checks else {})}
 
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:

@@ -55,19 +55,42 @@ def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) 
 
     A folder can also be written to, if its owner may not. The mode is restored at the end. Raises `OSError`.
     """
-    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    needed = stat.S_IRWXU if stat.S_ISDIR(status.st_mode) else stat.S_IRUSR
-    locked = status.st_mode & needed != needed and hasattr(os, "O_PATH") and os.geteuid() == status.st_uid != 0
-    with ExitStack() as stack:
-        if locked:
-            entry = os.open(name, flags & ~os.O_NONBLOCK | os.O_PATH, dir_fd=folder)
-            stack.callback(os.close, entry)
-            place = Path(f"/proc/self/fd/{entry}")  # fchmod refuses such a descriptor
-            place.chmod(stat.S_IMODE(status.st_mode) | needed)
-            stack.callback(place.chmod, stat.S_IMODE(status.st_mode))
+    try:
         descriptor = os.open(name, flags, dir_fd=folder)
-        stack.callback(os.close, descriptor)
+        mode = None
+    except PermissionError:
+        descriptor, mode = _unlock(name, flags, folder)
+    try:
+        if mode is None and flags & os.O_DIRECTORY and not _is_writable(descriptor):
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            os.fchmod(descriptor, mode | stat.S_IRWXU)
         yield descriptor
+    finally:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        os.close(descriptor)
+
+
+def _is_writable(folder: int) -> bool:
+    """Return whether an open folder can be written to, or belongs to somebody else."""
+    status = os.fstat(folder)
+    return os.geteuid() == 0 or status.st_uid != os.geteuid() or status.st_mode & stat.S_IRWXU == stat.S_IRWXU
+
+
+def _unlock(name: str | Path, flags: int, folder: int | None) -> tuple[int, int]:
+    """Open something that its owner may not read. Return the descriptor, and the mode to restore.
+
+    Raises `OSError` if it belongs to somebody else.
+    """
+    entry = os.open(name, flags & ~os.O_NONBLOCK | os.O_PATH, dir_fd=folder)
+    try:
+        place = Path(f"/proc/self/fd/{entry}")  # fchmod refuses such a descriptor
+        status = os.fstat(entry)
+        needed = stat.S_IRWXU if stat.S_ISDIR(status.st_mode) else stat.S_IRUSR
+        place.chmod(stat.S_IMODE(status.st_mode) | needed)
+        return os.open(name, flags, dir_fd=folder), stat.S_IMODE(status.st_mode)
+    finally:
+        os.close(entry)
 
 
 @contextmanager
@@ -121,6 +144,10 @@ class TreeWriter:
     lower: Path | None = None
     owner: int | None = None
     _modes: dict[str, int] = field(default_factory=dict)
+    _open: int | None = None
+    """The folder that was written to last. It stays open for the next file."""
+    _open_path: str = ""
+    _opened: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
         return self
@@ -129,6 +156,7 @@ class TreeWriter:
         for path, mode in sorted(self._modes.items(), reverse=True):
             with suppress(OSError), self._parent(path) as (folder, name), opened(name, folder=folder) as descriptor:
                 os.fchmod(descriptor, mode)
+        self._close()
         self._modes.clear()
 
     def remove(self, path: str) -> None:
@@ -140,8 +168,8 @@ class TreeWriter:
         """Create a folder, or change the mode of the one that is at `path`."""
         with self._parent(path) as (folder, name):
             self._make_folder(path, name, folder)
-            if mode is not None:
-                self._modes[path] = mode & PERMISSIONS
+        if mode is not None:
+            self._modes[path] = mode & PERMISSIONS
 
     def link(self, path: str, target: bytes) -> None:
         """Create a link."""
@@ -177,12 +205,23 @@ class TreeWriter:
         parts = path.split("/")
         if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
             raise ValueError(f"the path {path!r} is outside the folder, or is nested too deeply")
-        with ExitStack() as stack:
-            here = stack.enter_context(opened(self.root))
-            for number, part in enumerate(parts[:-1], start=1):
-                self._make_folder("/".join(parts[:number]), part, here)
-                here = stack.enter_context(opened(part, folder=here))
-            yield here, parts[-1]
+        if self._open is not None and f"{self._open_path}/".startswith(f"{path}/"):
+            self._close()  # it may be replaced
+        above = "/".join(parts[:-1])
+        if self._open is None or self._open_path != above:
+            self._close()
+            with ExitStack() as stack:
+                self._open = stack.enter_context(opened(self.root))
+                for number, part in enumerate(parts[:-1], start=1):
+                    self._make_folder("/".join(parts[:number]), part, self._open)
+                    self._open = stack.enter_context(opened(part, folder=self._open))
+                self._open_path, self._opened = above, stack.pop_all()
+        yield self._open, parts[-1]
+
+    def _close(self) -> None:
+        """Close the folder that was written to last."""
+        self._opened.close()
+        self._open = None
 
     def _make_folder(self, path: str, name: str, folder: int) -> None:
         """Ensure that there is a folder `name` in an open folder."""

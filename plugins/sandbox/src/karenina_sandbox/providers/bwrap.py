@@ -11,12 +11,10 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
-from functools import lru_cache
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
-from karenina_sandbox.capture.trees import PERMISSIONS, TreeWriter, copy_over
 from karenina_sandbox.limits.cgroups import Cgroups, find_cgroups
 from karenina_sandbox.providers.bwrap_program import (
     LAST,
@@ -28,16 +26,16 @@ from karenina_sandbox.providers.bwrap_program import (
     require_program,
     try_overlay,
 )
-from karenina_sandbox.providers.bwrap_sandbox import BwrapSandbox, Layers
-from karenina_sandbox.providers.mounts import command_of, environment_of, mount_arguments
+from karenina_sandbox.providers.bwrap_sandbox import BwrapSandbox
+from karenina_sandbox.providers.layers import choose_uid, create_scratch, give, make_layers, remove_scratch
+from karenina_sandbox.providers.mounts import (
+    bind_arguments,
+    command_of,
+    environment_of,
+    mount_arguments,
+    workspace_arguments,
+)
 from karenina_sandbox.sandbox import Policy, SandboxError, SandboxProvider
-from karenina_toolkit.files import created_folders
-from karenina_toolkit.files.created_folders import CleanupList, CreatedFolder
-
-_UNUSED: Final = range(64_000, 64_064)
-"""User ids that no distribution assigns. `etc/passwd` has an entry for each."""
-_PREFIX: Final = "karenina-sandbox-"
-_CLEANUP_LIST: Final = CleanupList("sandboxes")
 
 
 class BwrapProvider:
@@ -80,24 +78,24 @@ class BwrapProvider:
     @asynccontextmanager
     async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[BwrapSandbox]:
         """Open a sandbox with the contents of the folder `workspace`. Raises `SandboxError` if it cannot be opened."""
-        scratch = await asyncio.to_thread(_create_scratch)
+        scratch = await asyncio.to_thread(create_scratch)
         try:
             yield await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
         finally:
-            await asyncio.to_thread(_remove_scratch, scratch)
+            await asyncio.to_thread(remove_scratch, scratch)
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> BwrapSandbox:
         program, cgroups = require_program(), self._cgroups()
         workspace = workspace.absolute()
         try:
             overlay = not in_place and self._overlays(program, workspace, scratch, cgroups)
-            uid = None if overlay or os.geteuid() != 0 else _choose_uid(workspace)
-            layers = _make_layers(workspace, scratch, uid, overlay=overlay, in_place=in_place)
+            uid = None if overlay or os.geteuid() != 0 else choose_uid(workspace)
+            layers = make_layers(workspace, scratch, uid, overlay=overlay, in_place=in_place)
         except (OSError, ValueError) as error:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
-        arguments = [*isolation(uid), *mount_arguments(policy), *layers.arguments(), *LAST]
+        arguments = [*isolation(uid), *mount_arguments(policy), *workspace_arguments(layers), *LAST]
         prefix = [] if uid is None else drop_to(uid)
-        return BwrapSandbox(program.path, arguments, prefix, policy, layers, cgroups)
+        return BwrapSandbox(policy, layers, program=program.path, arguments=arguments, prefix=prefix, cgroups=cgroups)
 
     def _overlays(self, program: Program, workspace: Path, scratch: Path, cgroups: Cgroups | None) -> bool:
         """Return whether to open the workspace as an overlay. Raises `SandboxError` if it must be one and cannot."""
@@ -114,11 +112,11 @@ class BwrapProvider:
         """
         program = require_program()
         workspace = workspace.absolute()
-        uid = None if os.geteuid() != 0 else _choose_uid(workspace)
+        uid = None if os.geteuid() != 0 else choose_uid(workspace)
         if uid is not None:
-            _give(workspace, uid)
+            give(workspace, uid)
         environment = [f"{name}={value}" for name, value in environment_of(policy).items()]
-        inside = ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
+        inside = [*bind_arguments("--bind", str(workspace), str(workspace)), "--chdir", str(workspace)]
         arguments = [*isolation(uid), *mount_arguments(policy), *inside, *LAST]
         prefix = [] if uid is None else drop_to(uid)
         # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be that of the program.
@@ -126,75 +124,6 @@ class BwrapProvider:
 
     def _cgroups(self) -> Cgroups | None:
         return None if self._limited_by == "usage" else find_cgroups()
-
-
-def _choose_uid(workspace: Path) -> int:
-    """Return the unused user id that already owns the workspace, or one that no process has."""
-    owner = workspace.stat().st_uid
-    if owner in _UNUSED:
-        return owner
-    used = set()
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal():
-            with suppress(OSError):
-                used.add(process.stat().st_uid)
-    free = [uid for uid in _UNUSED if uid not in used]
-    return free[os.getpid() % len(free)] if free else _UNUSED[os.getpid() % len(_UNUSED)]
-
-
-@lru_cache(maxsize=1)
-def _remove_orphans() -> None:
-    """Remove folders and control groups of killed processes, once for each process."""
-    created_folders.remove_orphans(_CLEANUP_LIST.kind, lambda path: path.name.startswith(_PREFIX))
-    cgroups = find_cgroups()
-    if cgroups is not None:
-        cgroups.remove_orphans()
-
-
-def _create_scratch() -> CreatedFolder:
-    """Create a folder for the layers of a sandbox."""
-    _remove_orphans()
-    scratch = CreatedFolder.temporary(_PREFIX)
-    _CLEANUP_LIST.add(scratch)
-    return scratch
-
-
-def _remove_scratch(scratch: CreatedFolder) -> None:
-    try:
-        scratch.remove()
-    except OSError as error:
-        raise SandboxError(f"the folder {scratch.path} of a sandbox cannot be removed: {error}") from error
-    _CLEANUP_LIST.discard(scratch)
-
-
-def _make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
-    """Make what is mounted as workspace. Raises `OSError` and `ValueError`."""
-    if in_place:
-        if uid is not None:
-            _give(workspace, uid)
-        return Layers(workspace)
-    upper = scratch / "files"
-    upper.mkdir()
-    if overlay:
-        upper.chmod(workspace.stat().st_mode & PERMISSIONS)
-        work = scratch / "overlay"
-        work.mkdir()
-        return Layers(workspace, upper, work)
-    with TreeWriter(upper, owner=uid) as writer:
-        copy_over(workspace, writer)
-    if uid is not None:
-        os.chown(upper, uid, uid)
-    return Layers(workspace, upper, owner=uid)
-
-
-def _give(folder: Path, uid: int) -> None:
-    """Make `uid` the owner of a folder and all that it contains."""
-    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
-        os.fchown(descriptor, uid, uid)
-        for name in (*folders, *files):
-            status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            if status.st_uid != uid:
-                os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)
 
 
 SANDBOX: Final[SandboxProvider] = BwrapProvider()

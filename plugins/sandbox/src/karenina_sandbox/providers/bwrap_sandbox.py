@@ -11,92 +11,42 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from karenina_sandbox.capture.folders import compare_folders, compare_layers
-from karenina_sandbox.capture.trees import TreeWriter, copy_over, read_below
 from karenina_sandbox.limits.cgroups import Cgroup, Cgroups
-from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_files, measure_memory
-from karenina_sandbox.patch import Patch
+from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_memory
+from karenina_sandbox.providers.layers import LayeredSandbox
 from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
 from karenina_sandbox.providers.processes import FirstProcess, open_reader, read_bounded, write_all
-from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, Stop
+from karenina_sandbox.sandbox import CannotStart, CommandResult, SandboxError, Stop
 
 _PAUSE: Final = 0.1
 """The number of seconds between two looks at what a command uses."""
 _OPENING_SECONDS: Final = 60.0
 """The number of seconds within which bubblewrap must have created the namespaces."""
-_LEAST_FREE: Final = 512 * 1024**2
-"""The number of free bytes on the disk below which commands are ended, whoever filled it."""
+_BLOCK: Final = 4096
 _NPROC_PER_NAMESPACE: Final = (5, 14)
 """The Linux version since which the processes of a user are counted for each user namespace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
-    """The folders behind a workspace.
-
-    Only `source`: it is changed in place. With `upper`: a copy of the source in it is changed. With `work`, too, which
-    the kernel uses: `upper` contains what differs from the source, as an overlay. `owner` owns the files of a copy.
-    """
-
-    source: Path
-    upper: Path | None = None
-    work: Path | None = None
-    owner: int | None = None
-
-    @property
-    def changed(self) -> Path:
-        """The folder in which commands change files."""
-        return self.source if self.upper is None else self.upper
-
-    @property
-    def visible(self) -> tuple[Path, ...]:
-        """The folders whose files commands see, the most recent first."""
-        return (self.changed,) if self.work is None else (self.changed, self.source)
-
-    def arguments(self) -> list[str]:
-        """Return bubblewrap's arguments for the workspace."""
-        if self.work is None:
-            return ["--bind", str(self.changed), INSIDE]
-        return ["--overlay-src", str(self.source), "--overlay", str(self.changed), str(self.work), INSIDE]
-
-    def writer(self) -> TreeWriter:
-        """Return a writer for files of the workspace."""
-        return TreeWriter(self.changed, None if self.work is None else self.source, self.owner)
-
-    def patch(self) -> Patch:
-        """Return what has changed against the source."""
-        if self.upper is None:
-            return Patch()
-        return (
-            compare_folders(self.source, self.upper) if self.work is None else compare_layers(self.source, self.upper)
-        )
-
-
 @dataclass(slots=True)
-class BwrapSandbox:
+class BwrapSandbox(LayeredSandbox):
     """A workspace in which commands run isolated. `prefix` is a command before each command."""
 
-    program: str
-    arguments: Sequence[str]
-    prefix: Sequence[str]
-    policy: Policy
-    layers: Layers
-    cgroups: Cgroups | None
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _size: int | None = None
+    program: str = ""
+    arguments: Sequence[str] = ()
+    prefix: Sequence[str] = ()
+    cgroups: Cgroups | None = None
 
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
         """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
         most = self.policy.limits.seconds
-        async with self._lock:
-            if self._size is None:
-                self._size = 0 if self.layers.work is not None else await self._measure(float("inf"))
+        async with self.lock:
+            await self.note_size()
             result = await _Command(self, cwd, stdin, most if seconds is None else min(seconds, most)).run(argv)
             if result.exit == 127 and self.prefix and b"setpriv: failed to execute" in result.error_output:
                 # The program may have written this itself.
@@ -104,45 +54,6 @@ class BwrapSandbox:
                 if (await _Command(self, cwd, b"", 60).run(look)).exit != 0:
                     raise CannotStart(explain_missing(argv[0], "it is not in the sandbox"))
             return result
-
-    async def overlay(self, folder: Path) -> None:
-        """Copy the files in `folder` over the workspace."""
-        async with self._lock:
-            try:
-                skipped = await asyncio.to_thread(self._copy_over, folder)
-            except (OSError, ValueError) as error:
-                raise SandboxError(f"{folder} cannot be laid over the workspace: {error}") from error
-        if skipped:
-            raise SandboxError(f"{folder} cannot be laid over the workspace: {'; '.join(skipped)}")
-
-    async def read(self, path: str, limit: int) -> bytes | None:
-        """Return the content of a file of the workspace. Links are not followed."""
-        content = await asyncio.to_thread(read_below, self.layers.visible, path, limit + 1)
-        if content is not None and len(content) > limit:
-            raise SandboxError(f"the file {path!r} is larger than {limit} bytes")
-        return content
-
-    async def patch(self) -> Patch:
-        """Return what has changed in the workspace."""
-        async with self._lock:
-            try:
-                return await asyncio.to_thread(self.layers.patch)
-            except OSError as error:
-                raise SandboxError(f"the changes in a workspace cannot be read: {error}") from error
-
-    async def exceeds_disk(self) -> bool:
-        """Return whether commands have written more than they may. Raises `SandboxError` if the disk is nearly full."""
-        if shutil.disk_usage(self.layers.changed).free < _LEAST_FREE:
-            raise SandboxError(f"the disk with {self.layers.changed} is nearly full; free some space, or set TMPDIR")
-        most = self.policy.limits.disk + (self._size or 0)
-        return await self._measure(most) > most
-
-    def _copy_over(self, folder: Path) -> list[str]:
-        with self.layers.writer() as writer:
-            return copy_over(folder, writer)
-
-    async def _measure(self, most: float) -> int:
-        return await asyncio.to_thread(measure_files, [self.layers.changed], most)
 
 
 @dataclass(slots=True)
@@ -246,7 +157,8 @@ class _Command:
         limits = self.sandbox.policy.limits
         try:
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (limits.disk, limits.disk))
+            largest = limits.disk + _BLOCK  # with a block more than allowed, the command is stopped
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, largest))
             if self.sandbox.prefix or _version() >= _NPROC_PER_NAMESPACE:
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (limits.processes, limits.processes))
             if self.sandbox.cgroups is None:

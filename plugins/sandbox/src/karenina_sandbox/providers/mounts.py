@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from karenina_sandbox.providers.layers import Layers
 from karenina_sandbox.sandbox import Policy, SandboxError
 
 INSIDE: Final = "/task"
@@ -47,19 +48,26 @@ def mount_arguments(policy: Policy) -> list[str]:
     arguments += ["--perms", "0777", "--size", str(memory // 4), "--tmpfs", HOME, "--dir", "/etc"]
     for name in _SHARED:
         if Path("/etc", name).exists():
-            arguments += _bind("--ro-bind", f"/etc/{name}", f"/etc/{name}")
+            arguments += bind_arguments("--ro-bind", f"/etc/{name}", f"/etc/{name}")
     for file in sorted(_ETC.iterdir()):
         arguments += ["--ro-bind", str(file), f"/etc/{file.name}"]
     for path in (*python_paths(policy.python), *policy.mounts):
         if not path.exists():
             raise SandboxError(f"{path} does not exist, but sandbox_mounts or sandbox_python names it; correct it")
-        arguments += _bind("--ro-bind", str(path), str(path))
+        arguments += bind_arguments("--ro-bind", str(path), str(path))
     for inside, outside in policy.sockets.items():
-        arguments += _bind("--bind", str(outside), inside)
+        arguments += bind_arguments("--bind", str(outside), inside)
     return arguments
 
 
-def _bind(option: str, outside: str, inside: str) -> list[str]:
+def workspace_arguments(layers: Layers) -> list[str]:
+    """Return bubblewrap's arguments for the workspace."""
+    if layers.work is None:
+        return ["--bind", str(layers.changed), INSIDE]
+    return ["--overlay-src", str(layers.source), "--overlay", str(layers.changed), str(layers.work), INSIDE]
+
+
+def bind_arguments(option: str, outside: str, inside: str) -> list[str]:
     """Return the arguments for a mount. Its parents must be accessible, which bubblewrap does not ensure."""
     parents = [str(parent) for parent in reversed(Path(inside).parents) if str(parent) not in ("/", "/etc", "/tmp")]  # noqa: S108
     return [*(word for parent in parents for word in ("--dir", parent)), option, outside, inside]

@@ -123,6 +123,10 @@ class NoSandbox:
         """Return None: nothing is needed."""
         return None
 
+    def describe(self) -> str:
+        """Return that nothing is isolated."""
+        return "commands run as you, with your files and network; only their time and output are limited"
+
     def identity(self, policy: Policy) -> str:
         """Return the provider's name, because the machine is not described."""
         return "none"

@@ -60,10 +60,10 @@ class FirstProcess:
     async def wait(self) -> None:
         """Wait until all processes of the namespace have ended."""
         loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        loop.add_reader(self._descriptor, lambda: ended.done() or ended.set_result(None))
+        ended = asyncio.Event()
+        loop.add_reader(self._descriptor, ended.set)
         try:
-            await ended
+            await ended.wait()
         finally:
             loop.remove_reader(self._descriptor)
         self._reap()

@@ -109,6 +109,7 @@ def empty_folder(folder: int) -> None:
             try:
                 for inner in _unlock_and_list(below):
                     if _is_folder(inner, below):
+                        _unlock(inner, below)  # a folder that is moved must be writable
                         os.rename(inner, secrets.token_hex(16), src_dir_fd=below, dst_dir_fd=folder)
                     else:
                         os.unlink(inner, dir_fd=below)
@@ -130,6 +131,15 @@ def _open_locked(name: str, folder: int) -> int:
     finally:
         os.close(entry)
     return os.open(name, FOLDER, dir_fd=folder)
+
+
+def _unlock(name: str, folder: int) -> None:
+    """Make a folder in an open folder readable and writable for its owner."""
+    opened = _open_locked(name, folder)
+    try:
+        os.fchmod(opened, stat.S_IRWXU)
+    finally:
+        os.close(opened)
 
 
 def _unlock_and_list(folder: int) -> list[str]:

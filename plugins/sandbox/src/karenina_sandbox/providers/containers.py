@@ -1,0 +1,339 @@
+"""The providers `podman` and `docker`: a container for each command, by their command lines.
+
+The image is never downloaded. The container has no network, a read-only root and no capabilities; the workspace is
+mounted at the same path as in bubblewrap's sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal
+
+from karenina_sandbox.providers.layers import (
+    LayeredSandbox,
+    choose_uid,
+    create_scratch,
+    give,
+    make_layers,
+    remove_scratch,
+)
+from karenina_sandbox.providers.mounts import HOME, INSIDE
+from karenina_sandbox.providers.processes import read_bounded, write_all
+from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
+
+Engine = Literal["podman", "docker"]
+_NAME: Final = re.compile(r"karenina-sandbox-(\d+)-[0-9a-f]{12}")
+_INIT_FOLDERS: Final = ("/usr/libexec/podman", "/usr/lib/podman", "/usr/bin")
+_PAUSE: Final = 0.1
+_CALL_SECONDS: Final = 120.0
+"""The number of seconds that a call of the engine may take, apart from the command in the container."""
+
+
+class ContainerProvider:
+    """The provider that runs each command in a container of its own. The image has the programs."""
+
+    def __init__(self, name: Engine) -> None:
+        self.name: Final = name
+
+    def unavailable(self) -> str | None:
+        """Return why the engine cannot be used here, with a cure, or None."""
+        return _find_problem(self.name)
+
+    def describe(self) -> str:
+        """Return the version of the engine, and which limits hold."""
+        version = _call(self.name, "--version").strip()
+        return f"{version}; the engine limits memory and processes; the size of files is checked"
+
+    def identity(self, policy: Policy) -> str:
+        """Return the provider's name and the image: its digest if the image is here, else its name."""
+        return f"{self.name} {_image_digest(self.name, policy.image or '') or policy.image}"
+
+    @asynccontextmanager
+    async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[ContainerSandbox]:
+        """Open a sandbox with the contents of the folder `workspace`. Raises `SandboxError` if it cannot be opened."""
+        scratch = await asyncio.to_thread(create_scratch)
+        try:
+            yield await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
+        finally:
+            await asyncio.to_thread(remove_scratch, scratch)
+
+    def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
+        """Return a command that runs `command` in a container, with the workspace writable at its own path."""
+        self._check(policy)
+        workspace = workspace.absolute()
+        owner = _owner(self.name, workspace)
+        if os.geteuid() == 0 and owner is not None:
+            give(workspace, owner)
+        arguments = isolation_arguments(self.name, policy, owner)
+        mount = ["--volume", f"{workspace}:{workspace}", "--workdir", str(workspace)]
+        return [self.name, "run", "--rm", "--interactive", *arguments, *mount, str(policy.image), *command]
+
+    def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> ContainerSandbox:
+        self._check(policy)
+        _remove_orphans(self.name)
+        workspace = workspace.absolute()
+        try:
+            owner = _owner(self.name, workspace)
+            given = owner if os.geteuid() == 0 else None
+            layers = make_layers(workspace, scratch, given, overlay=False, in_place=in_place)
+        except (OSError, ValueError) as error:
+            raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
+        arguments = isolation_arguments(self.name, policy, owner)
+        arguments += ["--volume", f"{layers.changed}:{INSIDE}"]
+        return ContainerSandbox(policy, layers, engine=self.name, arguments=arguments)
+
+    def _check(self, policy: Policy) -> None:
+        """Raise `SandboxError` if the engine or the image cannot be used."""
+        problem = _find_problem(self.name)
+        if problem is not None:
+            raise SandboxError(problem)
+        if policy.image is None:
+            raise SandboxError(f"{self.name} needs an image: add --sandbox-image, such as python:3.12")
+        if _image_digest(self.name, policy.image) is None:
+            raise SandboxError(
+                f"{self.name} has no image {policy.image!r}, and a run downloads none; run `{self.name} pull "
+                f"{policy.image}`, or correct --sandbox-image"
+            )
+
+
+@dataclass(slots=True)
+class ContainerSandbox(LayeredSandbox):
+    """A workspace in which each command runs in a container of its own."""
+
+    engine: Engine = "podman"
+    arguments: Sequence[str] = ()
+
+    async def run(
+        self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
+    ) -> CommandResult:
+        """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
+        most = self.policy.limits.seconds
+        within = most if seconds is None else min(seconds, most)
+        name = f"karenina-sandbox-{os.getpid()}-{secrets.token_hex(6)}"
+        place = ["--name", name, "--interactive", "--workdir", str(PurePosixPath(INSIDE, cwd))]
+        async with self.lock:
+            await self.note_size()
+            try:
+                image = str(self.policy.image)
+                await _call_async(self.engine, "create", *self.arguments, *place, image, *argv)
+                return await self._attend(name, argv[0], stdin, within)
+            finally:
+                await asyncio.shield(_remove(self.engine, name))
+
+    async def _attend(self, name: str, program: str, stdin: bytes, seconds: float) -> CommandResult:
+        """Start the container, and wait until it has ended or reaches a limit."""
+        process = await _start(self.engine, "start", "--attach", "--interactive", name)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        most = self.policy.limits.output
+        output = asyncio.ensure_future(read_bounded(process.stdout, most))
+        error_output = asyncio.ensure_future(read_bounded(process.stderr, most))
+        writing = asyncio.ensure_future(write_all(process.stdin, stdin))
+        watching = asyncio.ensure_future(self._watch())
+        waiting = asyncio.ensure_future(process.wait())
+        stop: Stop | None = None
+        started = time.monotonic()
+        try:
+            done, _ = await asyncio.wait({watching, waiting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            stop = "time" if not done else watching.result() if watching in done else None
+            spent = time.monotonic() - started
+            if stop is not None:
+                await _call_async(self.engine, "kill", name, check=False)
+            state = read_state(await _call_async(self.engine, "inspect", name))
+        finally:
+            for task in (watching, waiting, writing):
+                task.cancel()
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        (out, out_cut), (err, err_cut) = await output, await error_output
+        if not state.started:
+            raise CannotStart(
+                f"the command {program!r} cannot be started in the image {self.policy.image}: "
+                f"{state.error or err.decode('utf-8', 'replace').strip()}; correct it, or choose another image"
+            )
+        if stop is None and state.out_of_memory:
+            stop = "memory"
+        if stop is None and await self.exceeds_disk():
+            stop = "disk"
+        return CommandResult(None if stop else state.exit, out, err, out_cut, err_cut, spent, stop)
+
+    async def _watch(self) -> Stop:
+        """Return when the command has written more than it may."""
+        pause = _PAUSE
+        while True:
+            await asyncio.sleep(pause)
+            began = time.monotonic()
+            if await self.exceeds_disk():
+                return "disk"
+            pause = max(_PAUSE, 4 * (time.monotonic() - began))
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """The state of a container that has ended, or was never started."""
+
+    started: bool
+    exit: int
+    out_of_memory: bool
+    error: str
+
+
+def read_state(inspected: str) -> ContainerState:
+    """Read what `inspect` prints. Raises `SandboxError` if it is not what podman and docker print."""
+    try:
+        state: dict[str, Any] = json.loads(inspected)[0]["State"]
+        error = str(state.get("Error") or "")
+        exit_code = int(state["ExitCode"])
+        started = str(state.get("StartedAt", "")) > "0001-01-02" and not (exit_code in (126, 127) and error)
+        return ContainerState(started, exit_code, bool(state.get("OOMKilled")), error)
+    except (ValueError, KeyError, IndexError, TypeError) as problem:
+        raise SandboxError(f"the state of a container cannot be read: {problem!r}") from problem
+
+
+def isolation_arguments(engine: Engine, policy: Policy, owner: int | None) -> list[str]:
+    """Return the options of `create` and `run` for isolation and limits.
+
+    `owner` is the user id in the container; with None, that of the image, which is the user in rootless docker.
+    """
+    limits = policy.limits
+    largest = limits.disk + 4096
+    arguments = ["--pull", "never", "--network", "none", "--read-only", "--cap-drop", "ALL", "--log-driver", "none"]
+    arguments += ["--security-opt", "no-new-privileges", "--hostname", "sandbox"]
+    arguments += ["--init"] if has_init(engine) else []
+    arguments += ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
+    arguments += ["--pids-limit", str(limits.processes)]
+    arguments += ["--ulimit", "core=0:0", "--ulimit", f"fsize={largest}:{largest}"]
+    for place, size in (("/tmp", limits.memory // 2), (HOME, limits.memory // 4)):  # noqa: S108
+        arguments += ["--tmpfs", f"{place}:rw,exec,mode=1777,size={size}"]
+    if engine == "podman":
+        arguments += ["--read-only-tmpfs=false", "--timeout", str(int(limits.seconds) + 60)]
+        if os.geteuid() != 0:
+            arguments += ["--userns", "keep-id"]
+        if is_hybrid():
+            arguments += ["--runtime", "runc", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]
+    if owner is not None:
+        arguments += ["--user", f"{owner}:{owner if os.geteuid() == 0 else os.getegid()}"]
+    for path in policy.mounts:
+        arguments += ["--volume", f"{path}:{path}:ro"]
+    for inside, outside in policy.sockets.items():
+        arguments += ["--volume", f"{outside}:{inside}"]
+    for name, value in {"HOME": HOME, "TZ": "UTC", "PYTHONHASHSEED": "0", **policy.environment}.items():
+        arguments += ["--env", f"{name}={value}"]
+    return arguments
+
+
+def has_init(engine: Engine) -> bool:
+    """Return whether the engine has a first process for containers, so that a program gets signals as usual."""
+    return engine == "docker" or any(Path(folder, "catatonit").exists() for folder in _INIT_FOLDERS)
+
+
+def is_hybrid() -> bool:
+    """Return whether both versions of control groups are mounted, which crun and newer limits do not support."""
+    return Path("/sys/fs/cgroup/unified").is_dir() and not Path("/sys/fs/cgroup/cgroup.controllers").exists()
+
+
+def _owner(engine: Engine, workspace: Path) -> int | None:
+    """Return the user id with which commands run in a container."""
+    if engine == "docker" and "rootless" in _call(engine, "info", "--format", "{{.SecurityOptions}}"):
+        return None
+    return choose_uid(workspace) if os.geteuid() == 0 else os.geteuid()
+
+
+@lru_cache(maxsize=2)
+def _find_problem(engine: Engine) -> str | None:
+    if shutil.which(engine) is None:
+        return f"{engine} is not installed; install it, or choose another sandbox"
+    form = "{{.ServerVersion}}" if engine == "docker" else "{{.Version.Version}}"
+    try:
+        _call(engine, "info", "--format", form)
+    except SandboxError as error:
+        return f"{error}; start it, or choose another sandbox"
+    return None
+
+
+@lru_cache(maxsize=64)
+def _image_digest(engine: Engine, image: str) -> str | None:
+    """Return the digest of an image, or None if it is not here."""
+    if shutil.which(engine) is None:
+        return None
+    try:
+        return _call(engine, "image", "inspect", "--format", "{{.Id}}", image).strip() or None
+    except SandboxError:
+        return None
+
+
+@lru_cache(maxsize=2)
+def _remove_orphans(engine: Engine) -> None:
+    """Remove the containers of processes that no longer exist, once for each process."""
+    with suppress(SandboxError):
+        for name in _call(
+            engine, "ps", "--all", "--filter", "name=karenina-sandbox-", "--format", "{{.Names}}"
+        ).split():
+            match = _NAME.fullmatch(name)
+            if match is not None and not Path("/proc", match[1]).exists():
+                _call(engine, "rm", "--force", name)
+
+
+def _call(engine: Engine, *arguments: str) -> str:
+    """Call the engine, and return what it prints. Raises `SandboxError` if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [engine, *arguments], capture_output=True, timeout=_CALL_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SandboxError(f"{engine} failed: {error}") from error
+    if done.returncode != 0:
+        raise SandboxError(f"{engine} {arguments[0]} failed: {_last_line(done.stderr)}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+async def _call_async(engine: Engine, *arguments: str, check: bool = True) -> str:
+    """Call the engine without blocking others. Raises `SandboxError` if it fails and is to be checked."""
+    process = await _start(engine, *arguments)
+    try:
+        async with asyncio.timeout(_CALL_SECONDS):
+            out, err = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        raise SandboxError(f"{engine} {arguments[0]} did not end within {_CALL_SECONDS:g} s") from None
+    if check and process.returncode != 0:
+        raise SandboxError(f"{engine} {arguments[0]} failed: {_last_line(err)}")
+    return out.decode("utf-8", "replace")
+
+
+async def _start(engine: Engine, *arguments: str) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    try:
+        return await asyncio.create_subprocess_exec(
+            engine, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+    except OSError as error:
+        raise SandboxError(f"{engine} cannot be started: {error}") from error
+
+
+async def _remove(engine: Engine, name: str) -> None:
+    with suppress(SandboxError):
+        await _call_async(engine, "rm", "--force", "--volumes", name, check=False)
+
+
+def _last_line(text: bytes) -> str:
+    return ascii((text.decode("utf-8", "replace").strip().splitlines() or ["no message"])[-1])[1:-1]
+
+
+PODMAN: Final[SandboxProvider] = ContainerProvider("podman")
+DOCKER: Final[SandboxProvider] = ContainerProvider("docker")

@@ -1,0 +1,189 @@
+"""The folders behind a workspace, and what all sandboxes do with them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from karenina_sandbox.capture.folders import compare_folders, compare_layers
+from karenina_sandbox.capture.trees import PERMISSIONS, TreeWriter, copy_over, read_below
+from karenina_sandbox.limits.cgroups import find_cgroups
+from karenina_sandbox.limits.usage import measure_files
+from karenina_sandbox.patch import Patch
+from karenina_sandbox.sandbox import Policy, SandboxError
+from karenina_toolkit.files import created_folders
+from karenina_toolkit.files.created_folders import CleanupList, CreatedFolder
+
+_LEAST_FREE: Final = 512 * 1024**2
+"""The number of free bytes on the disk below which commands are ended, whoever filled it."""
+_UNUSED: Final = range(64_000, 64_064)
+"""User ids that no distribution assigns. `etc/passwd` has an entry for each."""
+_PREFIX: Final = "karenina-sandbox-"
+_CLEANUP_LIST: Final = CleanupList("sandboxes")
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The folders behind a workspace.
+
+    Only `source`: it is changed in place. With `upper`: a copy of the source in it is changed. With `work`, too, which
+    the kernel uses: `upper` contains what differs from the source, as an overlay. `owner` owns the files of a copy.
+    """
+
+    source: Path
+    upper: Path | None = None
+    work: Path | None = None
+    owner: int | None = None
+
+    @property
+    def changed(self) -> Path:
+        """The folder in which commands change files."""
+        return self.source if self.upper is None else self.upper
+
+    @property
+    def visible(self) -> tuple[Path, ...]:
+        """The folders whose files commands see, the most recent first."""
+        return (self.changed,) if self.work is None else (self.changed, self.source)
+
+    def writer(self) -> TreeWriter:
+        """Return a writer for files of the workspace."""
+        return TreeWriter(self.changed, None if self.work is None else self.source, self.owner)
+
+    def patch(self) -> Patch:
+        """Return what has changed against the source."""
+        if self.upper is None:
+            return Patch()
+        compare = compare_folders if self.work is None else compare_layers
+        return compare(self.source, self.upper)
+
+
+@dataclass(slots=True)
+class LayeredSandbox:
+    """A workspace in layers of folders. Subclasses run commands in it, one after another."""
+
+    policy: Policy
+    layers: Layers
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _size: int | None = None
+
+    async def overlay(self, folder: Path) -> None:
+        """Copy the files in `folder` over the workspace."""
+        async with self.lock:
+            try:
+                skipped = await asyncio.to_thread(self._copy_over, folder)
+            except (OSError, ValueError) as error:
+                raise SandboxError(f"{folder} cannot be laid over the workspace: {error}") from error
+        if skipped:
+            raise SandboxError(f"{folder} cannot be laid over the workspace: {'; '.join(skipped)}")
+
+    async def read(self, path: str, limit: int) -> bytes | None:
+        """Return the content of a file of the workspace. Links are not followed."""
+        content = await asyncio.to_thread(read_below, self.layers.visible, path, limit + 1)
+        if content is not None and len(content) > limit:
+            raise SandboxError(f"the file {path!r} is larger than {limit} bytes")
+        return content
+
+    async def patch(self) -> Patch:
+        """Return what has changed in the workspace."""
+        async with self.lock:
+            try:
+                return await asyncio.to_thread(self.layers.patch)
+            except OSError as error:
+                raise SandboxError(f"the changes in a workspace cannot be read: {error}") from error
+
+    async def note_size(self) -> None:
+        """Note what a copy of the workspace takes before the first command, which is not counted."""
+        if self._size is None:
+            self._size = 0 if self.layers.work is not None else await self._measure(sys.maxsize)
+
+    async def exceeds_disk(self) -> bool:
+        """Return whether commands have written more than they may. Raises `SandboxError` if the disk is nearly full."""
+        if shutil.disk_usage(self.layers.changed).free < _LEAST_FREE:
+            raise SandboxError(f"the disk with {self.layers.changed} is nearly full; free some space, or set TMPDIR")
+        most = self.policy.limits.disk + (self._size or 0)
+        return await self._measure(most) > most
+
+    def _copy_over(self, folder: Path) -> list[str]:
+        with self.layers.writer() as writer:
+            return copy_over(folder, writer)
+
+    async def _measure(self, most: int) -> int:
+        return await asyncio.to_thread(measure_files, [self.layers.changed], most)
+
+
+def choose_uid(workspace: Path) -> int:
+    """Return the unused user id that already owns the workspace, or one that no process has."""
+    owner = workspace.stat().st_uid
+    if owner in _UNUSED:
+        return owner
+    used = set()
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            with suppress(OSError):
+                used.add(process.stat().st_uid)
+    free = [uid for uid in _UNUSED if uid not in used]
+    return free[os.getpid() % len(free)] if free else _UNUSED[os.getpid() % len(_UNUSED)]
+
+
+@lru_cache(maxsize=1)
+def _remove_orphans() -> None:
+    """Remove folders and control groups of killed processes, once for each process."""
+    created_folders.remove_orphans(_CLEANUP_LIST.kind, lambda path: path.name.startswith(_PREFIX))
+    cgroups = find_cgroups()
+    if cgroups is not None:
+        cgroups.remove_orphans()
+
+
+def create_scratch() -> CreatedFolder:
+    """Create a folder for the layers of a sandbox."""
+    _remove_orphans()
+    scratch = CreatedFolder.temporary(_PREFIX)
+    _CLEANUP_LIST.add(scratch)
+    return scratch
+
+
+def remove_scratch(scratch: CreatedFolder) -> None:
+    """Remove the folder of a sandbox. Raises `SandboxError` if it cannot be removed."""
+    try:
+        scratch.remove()
+    except OSError as error:
+        raise SandboxError(f"the folder {scratch.path} of a sandbox cannot be removed: {error}") from error
+    _CLEANUP_LIST.discard(scratch)
+
+
+def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
+    """Make what is mounted as workspace. Raises `OSError` and `ValueError`."""
+    if in_place:
+        if uid is not None:
+            give(workspace, uid)
+        return Layers(workspace)
+    upper = scratch / "files"
+    upper.mkdir()
+    if overlay:
+        upper.chmod(workspace.stat().st_mode & PERMISSIONS)
+        work = scratch / "overlay"
+        work.mkdir()
+        return Layers(workspace, upper, work)
+    with TreeWriter(upper, owner=uid) as writer:
+        copy_over(workspace, writer)
+    if uid is not None:
+        os.chown(upper, uid, uid)
+    return Layers(workspace, upper, owner=uid)
+
+
+def give(folder: Path, uid: int) -> None:
+    """Make `uid` the owner of a folder and what it contains, except files with another name elsewhere (hard links)."""
+    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        os.fchown(descriptor, uid, uid)
+        for name in (*folders, *files):
+            status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if status.st_uid != uid and not (stat.S_ISREG(status.st_mode) and status.st_nlink > 1):
+                os.chown(name, uid, uid, dir_fd=descriptor, follow_symlinks=False)

@@ -1,0 +1,226 @@
+"""Commands in bubblewrap's sandbox: results, what they see, and what is left when the run is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from karenina_sandbox.limits.cgroups import find_cgroups
+from karenina_sandbox.providers.bwrap import BwrapProvider
+from karenina_sandbox.providers.mounts import python_paths
+from karenina_sandbox.sandbox import CannotStart, CommandResult, Limits, Policy, SandboxError
+
+PROVIDER = BwrapProvider()
+WHY = PROVIDER.unavailable()
+pytestmark = pytest.mark.skipif(WHY is not None, reason=str(WHY))
+
+
+def run(folder: Path, *argv: str, policy: Policy | None = None, stdin: bytes = b"", cwd: str = ".") -> CommandResult:
+    """Run a command in a sandbox of its own."""
+
+    async def run_one() -> CommandResult:
+        async with PROVIDER.open(folder, policy or Policy()) as sandbox:
+            return await sandbox.run(argv, stdin=stdin, cwd=cwd)
+
+    return asyncio.run(run_one())
+
+
+def find_commands(text: str) -> list[int]:
+    """Return the processes whose command line contains a text, except this one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if text.encode() in (process / "cmdline").read_bytes() and int(process.name) != os.getpid():
+                found.append(int(process.name))
+    return found
+
+
+def find_sleeping(seconds: str) -> list[int]:
+    """Return the processes `sleep` with this argument."""
+    return [pid for pid in find_commands(seconds) if find_name(pid) == "sleep"]
+
+
+def find_name(pid: int) -> str:
+    """Return the name of a process, or an empty text if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def parent_of(pid: int) -> int:
+    """Return the parent of a process."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_code"),
+    [("exit 0", 0), ("exit 3", 3), ("kill -SEGV $$", 139), ("kill -KILL $$", 137), ("nosuch", 127)],
+)
+def test_the_exit_code_is_that_of_the_command(tmp_path: Path, script: str, exit_code: int) -> None:
+    result = run(tmp_path, "sh", "-c", script)
+    assert (result.exit, result.stopped_by) == (exit_code, None)
+
+
+def test_input_and_output_are_passed_in_bounds(tmp_path: Path) -> None:
+    policy = Policy(Limits(output=1000))
+    result = run(tmp_path, "sh", "-c", "cat; echo bad >&2", stdin=b"x" * 5000, policy=policy)
+    assert (result.output, result.output_cut) == (b"x" * 1000, True)
+    assert (result.error_output, result.error_cut) == (b"bad\n", False)
+
+
+def test_a_missing_program_is_explained_with_its_place_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "tools" / "only-here"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho found\n")
+    program.chmod(0o755)
+    (tmp_path / "work").mkdir()
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    with pytest.raises(CannotStart, match=f"outside it is {program}: add {program.parent} to sandbox_mounts"):
+        run(tmp_path / "work", "only-here")
+    assert run(tmp_path / "work", "only-here", policy=Policy(mounts=(program.parent,))).output == b"found\n"
+
+
+def test_python_is_the_interpreter_with_its_packages(tmp_path: Path) -> None:
+    script = "import pytest, sys; print(sys.prefix)"
+    result = run(tmp_path, "python", "-c", script, policy=Policy(python=Path(sys.executable)))
+    assert result.output.decode().strip() == sys.prefix
+
+
+def test_an_interpreter_in_the_home_folder_itself_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", f"{sys.prefix}/home")
+    python_paths.cache_clear()
+    if not Path(sys.prefix).is_relative_to("/usr"):
+        with pytest.raises(SandboxError, match="contains your home folder"):
+            python_paths(Path(sys.executable))
+
+
+def test_commands_share_files_of_the_workspace_only(tmp_path: Path) -> None:
+    async def run_two() -> bytes:
+        async with PROVIDER.open(tmp_path, Policy()) as sandbox:
+            await sandbox.run(["sh", "-c", "echo kept > file; echo gone > /tmp/file; echo gone > ~/file"])
+            result = await sandbox.run(["sh", "-c", "cat file /tmp/file ~/file"])
+            return result.output
+
+    assert asyncio.run(run_two()) == b"kept\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command_in_place_changes_the_folder_itself(tmp_path: Path) -> None:
+    async def change() -> None:
+        async with PROVIDER.open(tmp_path, Policy(), in_place=True) as sandbox:
+            await sandbox.run(["sh", "-c", "echo new > file"])
+            assert not await sandbox.patch()
+
+    asyncio.run(change())
+    assert (tmp_path / "file").read_text() == "new\n"
+
+
+def test_a_wrapped_program_stays_open_and_sees_its_own_environment_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    command = PROVIDER.wrap(["sh"], tmp_path, Policy(environment={"OWN": "value"}))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        shown, _ = process.communicate("pwd; env; cat /proc/*/environ | tr '\\0' '\\n'; echo x > new; ls /\n")
+    assert shown.splitlines()[0] == str(tmp_path)
+    assert "OWN=value" in shown
+    assert "secret" not in shown
+    assert (tmp_path / "new").read_text() == "x\n"
+
+
+def test_a_socket_of_the_policy_can_be_reached(tmp_path: Path) -> None:
+    place = tmp_path / "proxy.sock"
+    (tmp_path / "work").mkdir()
+    script = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/model.sock'); print(s.recv(9).decode())"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place))
+        server.listen()
+        answering = threading.Thread(target=lambda: server.accept()[0].sendall(b"hello"), daemon=True)
+        answering.start()
+        policy = Policy(python=Path(sys.executable), sockets={"/run/model.sock": place})
+        assert run(tmp_path / "work", "python", "-c", script, policy=policy).output == b"hello\n"
+
+
+def test_a_cancelled_command_leaves_no_process(tmp_path: Path) -> None:
+    async def cancel() -> None:
+        async with PROVIDER.open(tmp_path, Policy()) as sandbox:
+            running = asyncio.ensure_future(sandbox.run(["sleep", "86401.25"]))
+            await asyncio.to_thread(wait_until, lambda: find_sleeping("86401.25"))
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert not find_commands("86401.25")
+
+    asyncio.run(cancel())
+
+
+def test_a_sandbox_that_is_killed_is_an_error(tmp_path: Path) -> None:
+    async def kill() -> None:
+        async with PROVIDER.open(tmp_path, Policy()) as sandbox:
+            running = asyncio.ensure_future(sandbox.run(["sleep", "86402.25"]))
+            await asyncio.to_thread(wait_until, lambda: find_sleeping("86402.25"))
+            first = parent_of(find_sleeping("86402.25")[0])
+            os.kill(parent_of(first), signal.SIGKILL)
+            with pytest.raises(SandboxError, match="died"):
+                await running
+
+    asyncio.run(kill())
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from karenina_sandbox.providers.bwrap import BwrapProvider
+from karenina_sandbox.sandbox import Policy
+
+async def main():
+    async with BwrapProvider().open(Path(sys.argv[1]), Policy()) as sandbox:
+        await sandbox.run(["sh", "-c", "mkdir -p deep/er; chmod 0 deep; sleep 86403.25 & sleep 86403.25"])
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, scratch = tmp_path / "work", tmp_path / "scratch"
+    work.mkdir()
+    scratch.mkdir()
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    with subprocess.Popen([sys.executable, "-c", KILLED, work], env=environment) as process:
+        wait_until(lambda: len(find_sleeping("86403.25")) == 2)
+        process.kill()
+    wait_until(lambda: not find_commands("86403.25"))
+    assert str(scratch) not in Path("/proc/self/mountinfo").read_text()
+    assert len(list(scratch.iterdir())) == 1
+    script = KILLED.replace("sleep 86403.25 & sleep 86403.25", "true")
+    subprocess.run([sys.executable, "-c", script, work], env=environment, check=True)
+    assert not list(scratch.iterdir())
+    cgroups = find_cgroups()
+    if cgroups is not None:
+        assert not [group for folder in cgroups.folders for group in folder.glob(f"karenina-{process.pid}-*")]
+
+
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match="cannot be opened"):
+        run(tmp_path / "missing", "true")
+    with pytest.raises(SandboxError, match="sandbox_mounts or sandbox_python names it"):
+        run(tmp_path, "true", policy=Policy(mounts=(tmp_path / "missing",)))

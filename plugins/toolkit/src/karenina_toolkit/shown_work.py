@@ -1,0 +1,88 @@
+"""The work of an agent and the checks of a question, as results describe them for people.
+
+They are in the extensions of karenina-sandbox. A result file may have been written by anyone, so anything may be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+
+OWNER: Final = "karenina-sandbox"
+"""The distribution whose result fields `workspace` and `checks` describe the work and the checks."""
+
+FIELDS: Final = ("workspace", "checks")
+FORGEABLE: Final = (
+    "The code under test runs in the same process as the tests and could forge their report; checks of its output, and "
+    "hidden tests, are harder to deceive."
+)
+_LISTS: Final = ("passed", "failed", "errors", "skipped")
+_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCheck:
+    """A run of a check: its `name`, a line that says how it ended, and its `output`."""
+
+    name: str
+    ended: str
+    output: str
+    has_report: bool
+
+
+def shown_patch(result: VerificationResult) -> str | None:
+    """Return the patch of an answer as text, or what is wrong with it. Returns None if the answer has none."""
+    workspace = _fields(result).get("workspace")
+    if not isinstance(workspace, Mapping):
+        return None
+    if isinstance(workspace.get("problem"), str):
+        return f"(not used: {workspace['problem']})"
+    left_out = [one for one in workspace.get("left_out") or () if isinstance(one, str)]
+    restored = [
+        one.get("path") for one in workspace.get("changes") or () if isinstance(one, Mapping) and one.get("restored")
+    ]
+    notes = [f"({path} was taken from the source, because it steers tests)" for path in restored]
+    notes += [f"({one})" for one in left_out]
+    patch = workspace.get("patch")
+    return "\n".join([patch if isinstance(patch, str) and patch else "(no changes)", *notes])
+
+
+def shown_checks(result: VerificationResult) -> Iterator[ShownCheck]:
+    """Yield each run of a check, in order."""
+    checks = _fields(result).get("checks")
+    for name, check in checks.items() if isinstance(checks, Mapping) else ():
+        runs = check.get("results") if isinstance(check, Mapping) else None
+        for run in runs if isinstance(runs, list) else ():
+            if isinstance(run, Mapping):
+                yield _show_run(str(name), run)
+
+
+def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
+    """Describe a run of a check."""
+    if run.get("cannot_start"):
+        ended = f"could not be started: {run['cannot_start']}"
+    elif run.get("stopped_by"):
+        ended = f"stopped at the limit of {run['stopped_by']} after {run.get('seconds')} s"
+    else:
+        ended = f"ended with {run.get('exit')} after {run.get('seconds')} s"
+    report = run.get("report")
+    if isinstance(report, Mapping):
+        found = {kind: [str(one) for one in report.get(kind) or ()] for kind in _LISTS}
+        counts = ", ".join(f"{len(names)} {kind}" for kind, names in found.items() if names)
+        bad = [*found["failed"], *found["errors"]]
+        more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+        ended += f"; {counts or 'no tests'}" + (f" ({', '.join(bad[:_NAMED])}{more})" if bad else "")
+    elif isinstance(report, str):
+        ended += f"; {report}"
+    output = "\n".join(text for key in ("output", "error_output") if isinstance(text := run.get(key), str) and text)
+    return ShownCheck(name, ended, output, isinstance(report, Mapping))
+
+
+def _fields(result: VerificationResult) -> Mapping[str, Any]:
+    """Return the result fields of karenina-sandbox."""
+    values = result.extensions.get(OWNER)
+    return values if isinstance(values, Mapping) else {}
