@@ -407,7 +407,14 @@ def _to_answer(value: Any) -> Answer:
         messages = convert_exchanges(value[_EXCHANGES])
     else:
         messages = convert_recording(value)
-    return Answer(tuple(messages), *find_end(value), is_limit_reached(value), find_conversation(value))
+    finish_reason, server_reason = find_end(value)
+    return Answer(
+        tuple(messages),
+        finish_reason,
+        server_reason,
+        limit_reached=is_limit_reached(value),
+        conversation=find_conversation(value),
+    )
 
 
 def _is_empty(value: Any) -> bool:
