@@ -151,6 +151,7 @@ class CallNotes:
     - `seconds`: the duration of all requests.
     - `answered`: the duration of the requests that were answered.
     - `cost`: the cost of the answered requests in picodollars, or None if it is not known.
+    - `uncounted`: the number of model calls whose reply states no output tokens.
     - `queued`: the seconds that calls waited for the server's limit or the budget before they were sent.
     - `keys`: the calls' journal keys.
     - `open_calls`: the number of calls currently in flight.
@@ -169,6 +170,7 @@ class CallNotes:
     open_seconds: float = 0.0
     answered: float = 0.0
     cost: int | None = 0
+    uncounted: int = 0
 
     def add(self, other: CallNotes) -> None:
         """Add the retries, times and keys of `other`."""
@@ -179,6 +181,7 @@ class CallNotes:
         self.queued += other.queued
         self.keys += other.keys
         self.answered += other.answered
+        self.uncounted += other.uncounted
         self.cost = None if self.cost is None or other.cost is None else self.cost + other.cost
 
     def work_seconds(self, elapsed: float) -> float:

@@ -11,6 +11,7 @@ from karenina_core.data.sections import SECONDS_DIGITS, KnownValue
 from karenina_core.models.ports import Message
 from karenina_toolkit import traces
 from karenina_toolkit.conversations import OWNER
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -33,6 +34,7 @@ ANSWER_VALUES: Final[Mapping[str, object]] = {
 
 _PICODOLLARS: Final = 10**12
 _ARGUMENTS: Final = "trace.arguments."
+_UNCOUNTED: Final = "uncounted_calls"
 _NOT_IN_RESULTS: Final = "the stored result does not contain it"
 
 
@@ -95,7 +97,7 @@ def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], no
     facts = AnswerFacts(
         context.get_artifact(Keys.FINAL_AI_MESSAGE),
         trace,
-        _output_tokens(turns, None if recorded else model.id),
+        _output_tokens(turns, None if recorded else model.id, notes),
         "recordings do not state how long an answer took" if recorded else _seconds(notes),
         "recordings do not state what an answer cost" if recorded else _cost(model.id, notes),
     )
@@ -115,6 +117,7 @@ def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[s
     generated = (template.usage_metadata or {}).get("answer_generation", {})
     conversation = result.extensions.get(OWNER, {}).get("conversation")
     uncounted = isinstance(conversation, Mapping) and conversation.get("uncounted_turns")
+    uncounted = uncounted or any(_UNCOUNTED in owned for owned in result.extensions.values())
     facts = AnswerFacts(
         traces.final_ai_message(trace) if trace else template.raw_llm_response,
         trace,
@@ -133,14 +136,24 @@ def uncounted_turns(turns: Sequence[Usage]) -> int:
     return len(turns) - counted if counted else 0
 
 
-def _output_tokens(turns: Sequence[Usage], id: str | None) -> int | str:
+def note_uncounted_calls(context: VerificationContext, turns: Sequence[Usage]) -> None:
+    """Store how many of an answer's calls state no output tokens, if others do, so that their sum is too small."""
+    notes = context.call_info.notes
+    if notes is not None and notes.uncounted and any(usage.output_tokens for usage in turns):
+        context.set_result_field(_UNCOUNTED, notes.uncounted)
+
+
+def _output_tokens(turns: Sequence[Usage], id: str | None, notes: CallNotes | None) -> int | str:
     """Return the output tokens of all turns, or the reason why they are not known.
 
-    `id` is the model, or None for a recording, which contains the tokens of all turns together.
+    `id` is the model, or None for a recording, which contains the tokens of all turns together. An agent makes several
+    calls in a turn; `notes` describes these.
     """
     missing = uncounted_turns(turns)
     if id is not None and missing:
         return f"the server of {id!r} counted no output tokens in {missing} of {len(turns)} turns"
+    if id is not None and notes is not None and notes.uncounted and any(usage.output_tokens for usage in turns):
+        return f"the server of {id!r} counted no output tokens in {quantity(notes.uncounted, 'call')} of an agent"
     counted = "the recording contains" if id is None else f"the server of {id!r} counted"
     return sum(usage.output_tokens for usage in turns) or f"{counted} no output tokens"
 

@@ -200,6 +200,7 @@ class CallRunner:
         Also counts the reply if it ended for an unknown reason.
         """
         if call.is_model_call and not call.composite:
+            call.notes.uncounted += reply.usage.calls > 0 and not reply.usage.output_tokens
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
             if reply.server_reason is not None and reply.finish_reason == "other":

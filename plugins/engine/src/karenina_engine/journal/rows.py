@@ -36,6 +36,7 @@ _TURNS: Final = "turns"
 _FILES: Final = "kept_files"
 _ANSWERED: Final = "answered"
 _COST: Final = "cost"
+_UNCOUNTED: Final = "uncounted"
 _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -127,6 +128,8 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
     if notes.keys:
         text = dump_json({**json.loads(text), _TURNS: notes.keys})
+    if call.composite and notes.uncounted:
+        text = dump_json({**json.loads(text), _UNCOUNTED: notes.uncounted})
     if call.is_model_call and reply is not None:
         text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{json.dumps(notes.cost)}}}'
     if outcome.files:
@@ -171,13 +174,17 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
         if port != "service" and not failed:
             notes.answered, notes.cost = _read_spent(text)
         if port == "agent":
-            notes.keys = [key for key in json.loads(text).get(_TURNS, ()) if _KEY.fullmatch(key)]
+            values = json.loads(text)
+            notes.keys = [key for key in values.get(_TURNS, ()) if _KEY.fullmatch(key)]
+            notes.uncounted = int(values.get(_UNCOUNTED, 0))
         files = tuple(map(KeptFile.model_validate, json.loads(text).get(_FILES, ()))) if _FILES in text else ()
         outcome = (
             CallOutcome(None, load_error(text), notes)
             if failed
             else CallOutcome(load_reply(port, text), None, notes, files)
         )
+        if outcome.reply is not None and not notes.keys:
+            notes.uncounted = int(outcome.reply.usage.calls > 0 and not outcome.reply.usage.output_tokens)
     except DECODE_ERRORS:
         return None
     return StoredReply(outcome, bool(reusable))

@@ -25,7 +25,7 @@ from karenina_core.models.ports import (
 from karenina_core.models.prompts import PromptTask
 from karenina_toolkit import traces
 from karenina_toolkit.agent_work import AGENT_WORK
-from karenina_toolkit.answer_values import offer_answer_values
+from karenina_toolkit.answer_values import note_uncounted_calls, offer_answer_values
 from karenina_toolkit.answers.few_shot import examples_for, few_shot_settings, to_turns
 from karenina_toolkit.structured.reply_checks import ends_empty
 from karenina_toolkit.traces.reasoning import has_content
@@ -185,6 +185,8 @@ def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said:
         _record_trace(context, turns, trace)
     if last.error is not None:
         raise last.error
+    if not context.answer_is_recorded():
+        note_uncounted_calls(context, [turn.usage for turn in turns])
     offer_answer_values(context, [turn.usage for turn in turns], context.call_info.notes)
     if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
         context.veto("the provider stopped the answer", Outcome.ABSTAINED)
