@@ -432,6 +432,9 @@ def test_an_unknown_end_of_a_recorded_user_is_listed(shop: Shop, tmp_path: Path)
 
     assert done.code == 2
     assert "1 recorded user ends in an unknown way: 'one' ('gaol'; did you mean 'goal'?)" in done.err
+    partial = ("--recordings", recorded, "-j", "scripted:j", "--partial", "--json")
+    (result,) = run_karenina("run", file, *partial, plugins=shop.plugins).json["results"]
+    assert result["extensions"]["karenina-conversation"]["conversation"]["ended"] == "not_recorded"
 
 
 def judge_recording(shop: Shop, folder: Path, *texts: str, more: Sequence[str] = ()) -> CommandResult:

@@ -37,7 +37,15 @@ from karenina_toolkit.answers.model_turn import (
     record_turns,
     take_turn,
 )
-from karenina_toolkit.conversations import CONVERSATION, STAGE, Conversation, ConversationTurn, EndReason, RecordedEnd
+from karenina_toolkit.conversations import (
+    CONVERSATION,
+    STAGE,
+    USER_ENDS,
+    Conversation,
+    ConversationTurn,
+    EndReason,
+    RecordedEnd,
+)
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 from karenina_toolkit.printable import is_blank
 
@@ -155,7 +163,7 @@ class Converse(Stage):
             (_, turn), *recorded = split_recorded(turn)
             if brief is not None:  # what the user said is recorded, too, and in exports of ours also why it stopped
                 user = Script([Entry(say="(nothing)" if is_blank(said or "") else said) for said, _ in recorded])
-                stopped = stated.get("ended") or "not_recorded"
+                stopped = stated["ended"] if stated.get("ended") in USER_ENDS else "not_recorded"
         while True:
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
@@ -186,6 +194,7 @@ class Converse(Stage):
         conversation = Conversation(tuple(every), ended)
         context.set_artifact(CONVERSATION, conversation)
         reached = user.reached if isinstance(user, SimulatedUser) else stated.get("reached")
+        reached = reached if isinstance(reached, bool) else None
         described = conversation.to_json()
         if brief is not None and reached is not None:
             described["reached"] = reached
