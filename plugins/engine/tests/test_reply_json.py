@@ -78,3 +78,16 @@ def test_what_a_server_said_beside_the_text_is_stored() -> None:
     error = PortError("an empty reply", category=ErrorCategory.EMPTY, usage=Usage(1, 2, calls=1))
     assert load_error(dump_error(error)).usage == error.usage
     assert load_error('{"message": "old", "category": "server"}').usage == Usage()
+
+
+def test_what_a_recording_states_about_its_conversation_is_stored() -> None:
+    about = {"ended": "goal", "reached": True}
+    plain, agent = (
+        LLMReply("Paris.", conversation=about),
+        AgentReply((Message.assistant("Paris."),), conversation=about),
+    )
+
+    assert load_reply("llm", dump_reply(plain)) == plain
+    assert load_reply("agent", dump_reply(agent)) == agent
+    with pytest.raises(TypeError):
+        load_reply("llm", json.dumps({**json.loads(dump_reply(plain)), "conversation": ["goal"]}))
