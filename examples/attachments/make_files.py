@@ -46,10 +46,11 @@ def main() -> None:
     Image.new("RGB", (900, 500), "white").save(
         "report.pdf", save_all=True, append_images=[draw_report().convert("RGB")]
     )
-    if shutil.which("espeak-ng") is None:
+    espeak = shutil.which("espeak-ng")
+    if espeak is None:
         sys.exit("question.wav was not written: install espeak-ng (apt-get install espeak-ng) and run this again")
-    subprocess.run(["espeak-ng", "-w", "question.wav", QUESTION], check=True)
-    print(f"wrote plot.png, report.png, report.pdf and question.wav to {Path.cwd()}")
+    subprocess.run([espeak, "-w", "question.wav", QUESTION], check=True)  # noqa: S603 - the text is our own
+    sys.stdout.write(f"wrote plot.png, report.png, report.pdf and question.wav to {Path.cwd()}\n")
 
 
 if __name__ == "__main__":

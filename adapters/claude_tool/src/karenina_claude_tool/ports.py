@@ -13,6 +13,7 @@ from karenina_claude_tool.conversion import add, to_wire
 from karenina_claude_tool.settings import base_url_of
 from karenina_core.models.ports import NO_INFO, Turn
 from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.attachments.support import understood_types
 from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import schema_name
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
@@ -158,7 +159,10 @@ class ClaudeAgent:
     guards_calls: ClassVar[bool] = True
 
     def __init__(self, model: ModelConfig) -> None:
+        from karenina_claude_tool import SPEC
+
         self._client = Client(model)
+        self._sees = understood_types(SPEC, model)
         self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
@@ -166,7 +170,7 @@ class ClaudeAgent:
 
         Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
         """
-        return await run_tool_loop(_Conversation(self._client, messages, self._first), options)
+        return await run_tool_loop(_Conversation(self._client, messages, self._first), options, sees=self._sees)
 
     async def aclose(self) -> None:
         """Close the connections."""

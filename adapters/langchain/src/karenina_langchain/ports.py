@@ -14,6 +14,7 @@ from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, Message
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import to_langchain
 from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.attachments.support import understood_types
 from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, ModeUnsupported, append_schema, with_best_mode
@@ -114,7 +115,10 @@ class LangchainAgent:
     guards_calls: ClassVar[bool] = True
 
     def __init__(self, model: ModelConfig) -> None:
+        from karenina_langchain import SPECS
+
         self._client = Client(model)
+        self._sees = understood_types(next(spec for spec in SPECS if spec.interface == model.interface), model)
         self._first = {"tool_choice": "any"} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
@@ -122,7 +126,7 @@ class LangchainAgent:
 
         Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
         """
-        return await run_tool_loop(_Chat(self._client, messages, self._first), options)
+        return await run_tool_loop(_Chat(self._client, messages, self._first), options, sees=self._sees)
 
     async def aclose(self) -> None:
         """Close the connections."""

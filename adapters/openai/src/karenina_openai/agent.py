@@ -8,6 +8,7 @@ from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallIn
 from karenina_openai.client import Client, to_wire
 from karenina_openai.settings import extra_of
 from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.attachments.support import understood_types
 from karenina_toolkit.traces.formats.openai_chat import from_wire
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ class OpenAIAgent:
     guards_calls: ClassVar[bool] = True
 
     def __init__(self, model: ModelConfig) -> None:
+        from karenina_openai import SPEC
+
         self._client = Client(model)
+        self._sees = understood_types(SPEC, model)
         self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
@@ -31,7 +35,7 @@ class OpenAIAgent:
 
         Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
         """
-        return await run_tool_loop(ChatConversation(self._client, messages, self._first), options)
+        return await run_tool_loop(ChatConversation(self._client, messages, self._first), options, sees=self._sees)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -182,12 +182,10 @@ class Client:
         """
         dialect = self._dialect
         tried = {dialect}
-        if has_attachments(messages):
-            wire = await fill(wire)
         while True:
             if self._closed:
                 raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
-            body = self._body(wire, fields, dialect)
+            body = await self._encode(messages, wire, fields, dialect)
             try:
                 if self.extra.stream:
                     data = await self._post_streamed(messages, body)
@@ -225,6 +223,15 @@ class Client:
         other = _OTHER_FIELD[dialect.tokens_field]
         settled = self.extra.max_tokens_field is not None or self._max_tokens is None
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
+
+    async def _encode(
+        self, messages: Sequence[Message], wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect
+    ) -> bytes:
+        """Encode a request, with the contents of its attachments. Raises `PortError` if a file cannot be read."""
+        if not has_attachments(messages):
+            return self._body(wire, fields, dialect)
+        body: bytes = await fill(wire, lambda filled: self._body(filled, fields, dialect))
+        return body
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
         """Encode a request in the form that the server probably accepts."""

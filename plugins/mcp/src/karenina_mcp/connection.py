@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 import os
+from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +40,8 @@ from karenina_core.catalog import __version__
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_mcp.stdio import Output, connect_stdio
 from karenina_toolkit.agents.tool_sources import ToolError
+from karenina_toolkit.agents.tools import ToolResult
+from karenina_toolkit.attachments.files import store_contents
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 from karenina_toolkit.http.urls import mask_secrets
 from karenina_toolkit.replies.reply_bounds import ReplyTooLarge
@@ -46,6 +49,7 @@ from karenina_toolkit.replies.reply_bounds import ReplyTooLarge
 if TYPE_CHECKING:
     from mcp.client import ClientRequestContext, Transport
 
+    from karenina_core.models.attachments import Attachment
     from karenina_mcp.settings import Server
     from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds
 
@@ -103,16 +107,32 @@ def result_text(result: CallToolResult) -> str:
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
-    return text
+    files = tuple(_files(result.content))
+    if not files or len(files) < sum(isinstance(block, ImageContent | AudioContent) for block in result.content):
+        return text
+    whole = ToolResult(text)
+    whole.attachments, whole.with_attachments = files, "\n".join(_texts(result.content, "attached"))
+    return whole
 
 
-def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
-    """Yield the text of each block. Links are written out. Images, audio and other data are described."""
+def _files(blocks: list[ContentBlock]) -> Iterator[Attachment]:
+    """Yield the images and sounds that can be attached to a message."""
+    for number, block in enumerate(blocks, 1):
+        if isinstance(block, ImageContent | AudioContent):
+            with suppress(ValueError):
+                yield store_contents(f"result-{number}", b64decode(block.data, validate=True))
+
+
+def _texts(blocks: list[ContentBlock], state: str = "not shown") -> Iterator[str]:
+    """Yield the text of each block. Links are written out. Images, audio and other data are described.
+
+    `state` is the word for what the model gets of images and audio.
+    """
     for block in blocks:
         if isinstance(block, TextContent):
             yield block.text
         elif isinstance(block, ImageContent | AudioContent):
-            yield f"[{block.type}, {block.mime_type}, {_size(block.data)} bytes: not shown]"
+            yield f"[{block.type}, {block.mime_type}, {_size(block.data)} bytes: {state}]"
         elif isinstance(block, ResourceLink):
             named = f"{block.title or block.name}: " if block.title or block.name else ""
             yield f"[link to a resource: {named}{block.uri}]"

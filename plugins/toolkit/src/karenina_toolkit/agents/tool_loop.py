@@ -7,7 +7,7 @@ rest: turns, tools and limits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -50,7 +50,7 @@ class Conversation(Protocol):
         """Add the results of all tool calls in the last turn."""
 
 
-async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
+async def run_tool_loop(conversation: Conversation, options: AgentOptions, *, sees: Collection[str] = ()) -> AgentReply:
     """Run an agent until it answers without calling a tool.
 
     After `options.max_turns` turns, the run ends with `limit_reached` set. Each request goes through `options.guard`,
@@ -62,6 +62,9 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
     next turn continues it, and both become a single message in the trace. If a turn that follows tool results stays
     empty, the trace ends with an empty message.
 
+    `sees` are the media types that the model understands. The files in results of tools that it does not understand are
+    only described.
+
     Raises `PortError` if a request fails, the time limit expires, the trace becomes too long or the tools cannot be
     used. The error's `partial` is the trace so far.
     """
@@ -71,11 +74,11 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
         raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
     work = _Work()
     time = AgentClock(conversation.where, options)
-    return await time.limit(_run_turns(conversation, work, time.options, tools), work.reply)
+    return await time.limit(_run_turns(conversation, work, time.options, tools, sees), work.reply)
 
 
 async def _run_turns(
-    conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
+    conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool], sees: Collection[str]
 ) -> AgentReply:
     """Run turns until the model answers without calling a tool or has no turns left.
 
@@ -105,7 +108,7 @@ async def _run_turns(
         if number < options.max_turns:
             results = []
             for call in calls:
-                results.append(await _result(call, turn, tools))
+                results.append(await _result(call, turn, tools, sees))
                 work.size.add(conversation.where, results[-1])
             conversation.add_results(results)
             work.add_results(results)
@@ -140,14 +143,14 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
     return Turn(Message("assistant", notes=(str(error),)), error.usage)
 
 
-async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
+async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool], sees: Collection[str]) -> Message:
     """Run a tool call, and return the tool message.
 
     If the turn was cut off, its last call may be incomplete. In that case, the message contains an error.
     """
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
-    return await run_tool(call, tools)
+    return await run_tool(call, tools, sees)
 
 
 class AgentClock:

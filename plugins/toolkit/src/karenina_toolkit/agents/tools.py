@@ -6,9 +6,11 @@ all of them offer the same tools and report failures in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message, PortError, Tool, ToolCall
 from karenina_core.text import did_you_mean, list_names, replace_surrogates
 from karenina_toolkit.agents.tool_sources import ToolError
@@ -23,6 +25,16 @@ LONGEST_RESULT = 200_000
 MOST_ARGUMENTS: Final = 2_000_000
 """The maximum number of characters and values in the arguments of a call. Larger calls are rejected."""
 _LONGEST_NAME: Final = 200
+
+
+class ToolResult(str):
+    """The text of a tool's result, for models that cannot see the result's files.
+
+    `attachments` are these files, and `with_attachments` is the text for models that get them.
+    """
+
+    attachments: tuple[Attachment, ...] = ()
+    with_attachments: str = ""
 
 
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
@@ -51,11 +63,12 @@ def describe_origin(tool: Tool) -> str:
     return stated if isinstance(stated, str) else f"{type(tool).__module__}.{type(tool).__qualname__}"
 
 
-async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
+async def run_tool(call: ToolCall, tools: Mapping[str, Tool], sees: Collection[str] = ()) -> Message:
     """Run a tool call, and return the tool message. If the tool fails, the message contains the error.
 
-    Results longer than `LONGEST_RESULT` characters are cut off, with a note. If the tool raises `PortError`, it
-    propagates, because the agent cannot continue without the tool.
+    The message has the files of the result if the model understands all of their media types (`sees`). Results longer
+    than `LONGEST_RESULT` characters are cut off, with a note. If the tool raises `PortError`, it propagates, because
+    the agent cannot continue without the tool.
     """
     try:
         text = await _result(call, tools)
@@ -67,9 +80,13 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
         return Message.tool(
             replace_surrogates(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True
         )
+    attachments: tuple[Attachment, ...] = ()
+    if isinstance(text, ToolResult) and all(file.media_type in sees for file in text.attachments):
+        attachments, text = text.attachments, text.with_attachments
     if len(text) > LONGEST_RESULT:
         text = f"{text[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(text)} characters are shown]"
-    return Message.tool(replace_surrogates(text), call)
+    message = Message.tool(replace_surrogates(text), call)
+    return replace(message, attachments=attachments) if attachments else message
 
 
 def measure_size(value: object) -> int:

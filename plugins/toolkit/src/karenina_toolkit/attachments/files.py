@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import IO, Final
 
 from karenina_core.models.attachments import Attachment
@@ -76,6 +80,27 @@ def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
     if problem is not None:
         raise AttachmentProblem(f"{path}: {problem}")
     return replace(attachment, media_type=found.media_type, sha256=found.sha256, size=found.size, source=str(path))
+
+
+def store_contents(name: str, data: bytes) -> Attachment:
+    """Return an attachment for contents that have no file, such as a picture in the result of a tool.
+
+    They are stored in a temporary folder, which is removed when the process ends. The suffix is that of the contents.
+    Raises `AttachmentProblem` if they cannot be attached.
+    """
+    suffix = next((suffix for suffix, kind in SUFFIXES.items() if kind == find_media_type(data[:HEAD])), ".bin")
+    path = Path(_temporary_folder()) / f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
+    if not path.exists():
+        path.write_bytes(data)
+    return replace(examine(Attachment.of(path)), name=f"{name}{suffix}")
+
+
+@cache
+def _temporary_folder() -> str:
+    """Create the folder for contents without a file, and return its path."""
+    folder = mkdtemp(prefix="karenina-attachments-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def read_attachment(attachment: Attachment) -> bytes:

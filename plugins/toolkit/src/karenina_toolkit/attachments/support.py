@@ -137,6 +137,11 @@ def find_support(spec: AdapterSpec, model: ModelConfig, media_type: str) -> Supp
     return Support(None, "declare it in extra.media")
 
 
+def understood_types(spec: AdapterSpec, model: ModelConfig) -> frozenset[str]:
+    """Return the media types that a model is known to understand, and that its adapter can send."""
+    return frozenset(name for name in limits_of(spec, model) if find_support(spec, model, name).understands)
+
+
 def describe_support(spec: AdapterSpec, model: ModelConfig) -> str:
     """Return one line about which attachments a model understands, and from where that is known."""
     parts: dict[str, list[str]] = {}

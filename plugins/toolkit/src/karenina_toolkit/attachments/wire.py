@@ -6,16 +6,19 @@ conversation then holds no contents while it waits.
 
 from __future__ import annotations
 
+import threading
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from anyio import to_thread
 
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message
 from karenina_toolkit.attachments.files import read_attachment
+
+_filling: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,18 @@ def has_attachments(messages: Sequence[Message]) -> bool:
     return any(message.attachments for message in messages)
 
 
-async def fill(request: Any) -> Any:
-    """Return a copy of a request in which each `Contents` is a string. The files are read in a thread.
+async def fill(request: Any, encode: Callable[[Any], Any] | None = None) -> Any:
+    """Return a copy of a request in which each `Contents` is a string, or what `encode` makes of this copy.
 
-    Raises `PortError` if a file is missing or has changed.
+    The files are read in a thread, one request at a time, because this takes several times their size in memory. Raises
+    `PortError` if a file is missing or has changed.
     """
-    return await to_thread.run_sync(_fill, request)
+
+    def work() -> Any:
+        with _filling:
+            return _fill(request) if encode is None else encode(_fill(request))
+
+    return await to_thread.run_sync(work)
 
 
 def _fill(value: Any) -> Any:
