@@ -257,7 +257,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     columns = {name: column for name, column in columns.items() if name not in several}
     for name, column in [*columns.items(), *several.items()]:
         if name not in (*COLUMNS, _ATTACHMENTS) and name not in several and not is_question_field(name):
-            known = [*COLUMNS, _ATTACHMENTS, *read_catalog()["question_fields"]]
+            known = [*COLUMNS, *read_catalog()["question_fields"], _ATTACHMENTS]
             cure = suggest_key(name, known, f"columns can be mapped to {', '.join(known)}, {_OF_FIELDS}")
             raise BenchmarkFileError(table.file, "", f"no column can be mapped to {name!r}", cure)
         parts = names_in(column) if name == QUESTION else []
