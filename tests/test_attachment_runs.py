@@ -403,6 +403,15 @@ def test_plan_and_doctor_state_what_is_known_about_models(file: Path) -> None:
         assert "images, PDFs, sound: unknown (declare it in extra.media)" in printed
 
 
+def test_prompts_names_the_files_of_a_question(file: Path) -> None:
+    models = ("-a", "openai:gpt-4o@http://127.0.0.1:9/v1", "-j", "openai:j@http://127.0.0.1:9/v1")
+
+    code, printed = karenina("prompts", file, *models)
+
+    assert code == 0
+    assert printed.count("[attachment label.png, image/png, sha256 ") == 1
+
+
 def test_python_attaches_files_relative_to_the_current_folder(
     file: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

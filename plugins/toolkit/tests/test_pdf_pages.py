@@ -9,7 +9,7 @@ import pytest
 
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import PortError
-from karenina_toolkit.attachments.files import examine, read_attachment
+from karenina_toolkit.attachments.files import AttachmentProblem, examine, read_attachment
 
 
 def make_pdf(path: Path, widths: list[int]) -> None:
@@ -32,11 +32,16 @@ def test_the_chosen_pages_are_sent_in_order(tmp_path: Path) -> None:
     assert some.to_dict() == {**whole.to_dict(), "pages": "4,1-2"}
 
 
-@pytest.mark.parametrize(("pages", "why"), [("3", "has 2 pages"), ("1", "cannot be opened")])
-def test_missing_pages_and_damaged_pdfs_fail_the_call(tmp_path: Path, pages: str, why: str) -> None:
+@pytest.mark.parametrize(("pages", "why"), [("3", "has 2 pages"), ("1,2-1", "smaller number first")])
+def test_wrong_pages_are_found_before_a_run(tmp_path: Path, pages: str, why: str) -> None:
     make_pdf(tmp_path / "a.pdf", [100, 200])
-    if "opened" in why:
-        (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\nnothing")
 
-    with pytest.raises(PortError, match=why):
-        read_attachment(examine(Attachment.of({"file": tmp_path / "a.pdf", "pages": pages})))
+    with pytest.raises(AttachmentProblem, match=why):
+        examine(Attachment.of({"file": tmp_path / "a.pdf", "pages": pages}))
+
+
+def test_pages_of_a_damaged_pdf_fail_the_call(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\nnothing")
+
+    with pytest.raises(PortError, match="cannot be opened"):
+        read_attachment(examine(Attachment.of({"file": tmp_path / "a.pdf", "pages": 1})))

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """Matches the start of a URL. A single letter is the drive of a Windows path."""
-_PAGES: Final = re.compile(r"[1-9]\d*(-[1-9]\d*)?(,[1-9]\d*(-[1-9]\d*)?)*")
+_PAGES: Final = re.compile(r"[1-9]\d{0,3}(-[1-9]\d{0,3})?(,[1-9]\d{0,3}(-[1-9]\d{0,3})?)*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,12 +222,16 @@ def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | Non
 
 def _print_prompt(screen: Screen, prompt: Prompt) -> None:
     """Print a prompt's heading, messages, schema and limits."""
+    from karenina_toolkit.attachments.wire import describe
+
     task = prompt.task.name if prompt.task is not None else "(no declared task)"
     truth = f"; {TRUTH}" if prompt.task is not None and prompt.task.shows_truth else ""
     head = f"== {prompt.stage}: {task} ({prompt.distribution}) to {prompt.model}, {prompt.port} port{truth}"
     _line(screen, head, "bold")
     for message in prompt.messages:
         _line(screen, f"-- {message.role}", "dim")
+        for attachment in message.attachments:
+            _line(screen, describe(attachment), "dim")
         _line(screen, message.content)
     if prompt.schema is not None:
         _line(screen, "-- schema", "dim")

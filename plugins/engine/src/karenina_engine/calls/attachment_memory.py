@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MOST: Final = 64_000_000
-"""The maximum size of the attachments that are sent at the same time, in bytes. A larger call is sent alone."""
+"""The maximum size, in base64, of the attachments that are sent at the same time. A larger call is sent alone."""
 
 
 @dataclass(slots=True)

@@ -247,7 +247,7 @@ class CallRunner:
 
     async def _send_attached(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Send a call with attachments when there is memory for them. Raises `PortError` if the call fails."""
-        async with self.memory.hold(call.attached_bytes):
+        async with self.memory.hold(call.attached_bytes * 4 // 3):  # in base64
             return await send()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:

@@ -64,6 +64,7 @@ def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
             if status.st_size > MAX_FILE:
                 what = f"the file size is {format_size(status.st_size)}, but an attachment has at most"
                 raise AttachmentProblem(f"{path}: {what} {format_size(MAX_FILE)}; make the file smaller")
+            changed = status.st_mtime_ns
             found = _examine(file, (str(path), status.st_mtime_ns, status.st_size, status.st_ino))
     except FileError as error:
         raise MissingAttachment(str(error)) from None
@@ -77,6 +78,8 @@ def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
         problem = f"the file is {found.media_type}, but its name does not end in {suffixes}; rename or convert it"
     if problem is None and attachment.pages is not None and found.media_type != "application/pdf":
         problem = f"`pages` applies to PDFs, and the file is {found.media_type}; remove `pages`"
+    elif problem is None and attachment.pages is not None:
+        problem = _find_wrong_page(path, attachment.pages, changed)
     if problem is not None:
         raise AttachmentProblem(f"{path}: {problem}")
     return replace(attachment, media_type=found.media_type, sha256=found.sha256, size=found.size, source=str(path))
@@ -132,6 +135,18 @@ def _read_source(attachment: Attachment) -> bytes:
         what = f"the attachment {attachment.source} has changed since the run began; {cure}"
         raise PortError(what, category=ErrorCategory.PERMANENT)
     return data
+
+
+def _find_wrong_page(path: Path, pages: str, changed: int) -> str | None:
+    """Return the reason why a PDF cannot have these pages, or None. Without pypdfium2, the pages are not counted."""
+    from karenina_toolkit.attachments.pdf_pages import count_pages, numbers_of
+
+    if any(not numbers_of(part) for part in pages.split(",")):
+        return f"the pages {pages} contain a range that ends before it begins; write the smaller number first"
+    count = count_pages(str(path), changed)
+    if count is not None and max(numbers_of(pages)) > count:
+        return f"the PDF has {count} pages, so there is no page {max(numbers_of(pages))}; correct `pages`"
+    return None
 
 
 def _stays(path: Path, folder: Path | None) -> bool:

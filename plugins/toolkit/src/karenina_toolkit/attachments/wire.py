@@ -6,19 +6,19 @@ conversation then holds no contents while it waits.
 
 from __future__ import annotations
 
-import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message
 from karenina_toolkit.attachments.files import read_attachment
 
-_filling: Final = threading.Lock()
+_one_at_a_time: Final[RunVar[CapacityLimiter]] = RunVar("karenina_attachments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,14 @@ async def fill(request: Any, encode: Callable[[Any], Any] | None = None) -> Any:
     """
 
     def work() -> Any:
-        with _filling:
-            return _fill(request) if encode is None else encode(_fill(request))
+        return _fill(request) if encode is None else encode(_fill(request))
 
-    return await to_thread.run_sync(work)
+    try:
+        limiter = _one_at_a_time.get()
+    except LookupError:
+        limiter = CapacityLimiter(1)
+        _one_at_a_time.set(limiter)
+    return await to_thread.run_sync(work, limiter=limiter)
 
 
 def _fill(value: Any) -> Any:
