@@ -19,7 +19,7 @@ from karenina_sandbox.limits.cgroups import Cgroup, Cgroups
 from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_memory
 from karenina_sandbox.providers.layers import LayeredSandbox
 from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
-from karenina_sandbox.providers.processes import FirstProcess, open_reader, read_bounded, write_all
+from karenina_sandbox.providers.processes import FirstProcess, check_command, open_reader, read_bounded, write_all
 from karenina_sandbox.sandbox import CannotStart, CommandResult, SandboxError, Stop
 
 _PAUSE: Final = 0.1
@@ -44,6 +44,7 @@ class BwrapSandbox(LayeredSandbox):
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
         """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
+        check_command(argv)
         most = self.policy.limits.seconds
         async with self.lock:
             await self.note_size()
