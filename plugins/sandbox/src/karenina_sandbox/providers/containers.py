@@ -30,7 +30,7 @@ from karenina_sandbox.providers.layers import (
     release_uid,
     remove_scratch,
 )
-from karenina_sandbox.providers.mounts import HOME, INSIDE
+from karenina_sandbox.providers.mounts import HOME, INSIDE, check_mounts
 from karenina_sandbox.providers.processes import check_command, read_bounded, write_all
 from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
 
@@ -104,6 +104,7 @@ class ContainerProvider:
         problem = _find_problem(self.name)
         if problem is not None:
             raise SandboxError(problem)
+        check_mounts(policy)
         if policy.image is None:
             raise SandboxError(f"{self.name} needs an image: add --sandbox-image, such as python:3.12")
         if _image_digest(self.name, policy.image) is None:
