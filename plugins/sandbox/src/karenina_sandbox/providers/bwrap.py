@@ -27,7 +27,15 @@ from karenina_sandbox.providers.bwrap_program import (
     try_overlay,
 )
 from karenina_sandbox.providers.bwrap_sandbox import BwrapSandbox
-from karenina_sandbox.providers.layers import choose_uid, create_scratch, give, make_layers, release_uid, remove_scratch
+from karenina_sandbox.providers.layers import (
+    MARK,
+    choose_uid,
+    create_scratch,
+    give,
+    make_layers,
+    release_uid,
+    remove_scratch,
+)
 from karenina_sandbox.providers.mounts import (
     bind_arguments,
     command_of,
@@ -97,7 +105,8 @@ class BwrapProvider:
             layers = make_layers(workspace, scratch, uid, overlay=overlay, in_place=in_place)
         except (OSError, ValueError) as error:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
-        arguments = [*isolation(uid), *mount_arguments(policy), *workspace_arguments(layers), *LAST]
+        mark = ["--ro-bind", str(scratch / MARK), "/etc/sandbox"]
+        arguments = [*isolation(uid), *mount_arguments(policy), *mark, *workspace_arguments(layers), *LAST]
         prefix = [] if uid is None else drop_to(uid)
         return BwrapSandbox(
             policy, layers, uid, program=program.path, arguments=arguments, prefix=prefix, cgroups=cgroups

@@ -99,7 +99,7 @@ class _Command:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
-                    pass_fds=(given, status_end, ready_end),
+                    pass_fds=(given, status_end, ready_end, ready),  # with `ready`, nothing starts if we are killed now
                     start_new_session=True,
                 )
             except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import stat
 import sys
 import threading
@@ -31,6 +32,8 @@ _UNUSED: Final = range(64_000, 64_064)
 """User ids that no distribution assigns. `etc/passwd` has an entry for each."""
 _RESERVED: Final[Counter[int]] = Counter()
 _RESERVING: Final = threading.Lock()
+MARK: Final = "mark"
+"""The name of an empty folder that each command sees, by which its processes are found after a run was killed."""
 _PREFIX: Final = "karenina-sandbox-"
 _CLEANUP_LIST: Final = CleanupList("sandboxes")
 
@@ -158,11 +161,29 @@ def _list_owners() -> Iterator[int]:
 
 @lru_cache(maxsize=1)
 def _remove_orphans() -> None:
-    """Remove folders and control groups of killed processes, once for each process."""
-    created_folders.remove_orphans(_CLEANUP_LIST.kind, lambda path: path.name.startswith(_PREFIX))
+    """Remove what killed processes left: processes, folders and control groups. Done once for each process."""
+
+    def is_own(path: Path) -> bool:
+        own = path.name.startswith(_PREFIX)
+        if own:
+            _end_users(path.name)
+        return own
+
+    created_folders.remove_orphans(_CLEANUP_LIST.kind, is_own)
     cgroups = find_cgroups()
     if cgroups is not None:
         cgroups.remove_orphans()
+
+
+def _end_users(name: str) -> None:
+    """End the processes that see the folder of a killed process.
+
+    There are some if it was killed in the milliseconds in which bubblewrap starts: its processes then wait for ever.
+    """
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            if name in (process / "mountinfo").read_text(errors="replace") and int(process.name) != os.getpid():
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def create_scratch() -> CreatedFolder:
@@ -170,6 +191,7 @@ def create_scratch() -> CreatedFolder:
     _remove_orphans()
     scratch = CreatedFolder.temporary(_PREFIX)
     _CLEANUP_LIST.add(scratch)
+    (scratch.path / MARK).mkdir()
     return scratch
 
 
