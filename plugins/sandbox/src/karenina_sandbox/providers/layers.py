@@ -178,7 +178,7 @@ def _remove_orphans() -> None:
 def _end_users(name: str) -> None:
     """End the processes that see the folder of a killed process.
 
-    There are some if it was killed in the milliseconds in which bubblewrap starts: its processes then wait for ever.
+    There may be some if it was killed in the milliseconds in which bubblewrap creates the first process.
     """
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError):
