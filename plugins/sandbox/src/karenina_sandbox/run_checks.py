@@ -113,6 +113,11 @@ class RunChecks(Stage):
             except PortError as error:
                 context.mark_error(f"the check {name!r} could not run: {error}")
                 return
+            except (ValueError, TypeError, KeyError):  # in a preview, there is only a placeholder
+                for value_name in value_names(check):
+                    why = "the stored result of the check cannot be read"
+                    context.offer_value(f"checks.{name}.{value_name}", None, why=why)
+                continue
             if results is None:
                 return
             described[name] = self._offer(context, name, check, patch, results)
@@ -153,7 +158,7 @@ class RunChecks(Stage):
         sources = bound.sources if bound is not None else {}
         truths = bound.expected() if bound is not None and sources else {}
         found = [values_of(check, result) for result in results]
-        for value_name in [*_ANY, *(_OF_REPORTS if check.report is not None else ())]:
+        for value_name in value_names(check):
             source = f"checks.{name}.{value_name}"
             if not found:
                 unused = "the patch does not fit the folder" if patch is None else "the agent's changes are too large"
@@ -171,6 +176,11 @@ class RunChecks(Stage):
                 context.offer_value(source, value, why=why, counts="wrong")
         runs = [json.loads(result.to_json()) for result in results]
         return {"run": list(check.run), "results": runs}
+
+
+def value_names(check: Check) -> list[str]:
+    """Return the names of the known values of a check, without its own."""
+    return [*_ANY, *(_OF_REPORTS if check.report is not None else ())]
 
 
 def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | None]]:
