@@ -80,8 +80,8 @@ class PrepareSandbox(Stage):
             run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
         try:
             files = TaskFiles.find(context.config, context.question)
-        except WorkspaceError as error:
-            context.mark_error(str(error))
+        except WorkspaceError:  # of a recorded answer, for which the folder may be missing unless there are checks
+            context.set_artifact(AGENT_WORK, None)
             return
         works = workspace is not None and works_in_folder(context.config, context.answering_model)
         context.set_artifact(AGENT_WORK, WorkspaceWork(files, workspace, run_command, by_model=works))

@@ -54,6 +54,7 @@ class BwrapProvider:
     """
 
     name = "bwrap"
+    needs_image = False
 
     def __init__(
         self, *, limited_by: Literal["cgroups", "usage"] | None = None, layers: Literal["overlay", "copy"] | None = None

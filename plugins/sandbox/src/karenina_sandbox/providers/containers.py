@@ -45,6 +45,8 @@ _CALL_SECONDS: Final = 120.0
 class ContainerProvider:
     """The provider that runs each command in a container of its own. The image has the programs."""
 
+    needs_image = True
+
     def __init__(self, name: Engine) -> None:
         self.name: Final = name
 
