@@ -239,6 +239,22 @@ def test_a_benchmark_cannot_choose_to_have_no_sandbox(root: Path) -> None:
         made.run_verification(config, trust="all")
 
 
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [("checks.print.output", "did you mean 'checks.prints.output'"), ("checks.prints.passed", "set `report: junit`")],
+)
+def test_a_field_that_no_check_fills_is_refused(root: Path, source: str, problem: str) -> None:
+    checks = {"prints": CHECKS["prints"]}
+    field = {"from": source, "ground_truth": ["x"] if source.endswith("passed") else "x"}
+    with pytest.raises(ConfigError, match=problem):
+        answer(root, [], question(checks=checks, answer={"total": field}))
+
+
+def test_settings_that_a_sandbox_does_not_use_are_reported(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    answer(root, [], question(checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL}), sandbox_image="python:3")
+    assert "sandbox_image has no effect" in caplog.text
+
+
 def test_one_base_check_serves_all_repetitions(root: Path, tmp_path: Path) -> None:
     counter = tmp_path / "runs"
     program = f"open({str(counter)!r}, 'a').write('.')\n"

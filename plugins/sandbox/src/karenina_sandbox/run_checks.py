@@ -14,6 +14,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.ports import PortError, SourceFolder
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ServiceNeed
+from karenina_core.text import did_you_mean
 from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
 from karenina_sandbox.fields import Check, CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
@@ -24,6 +25,7 @@ from karenina_sandbox.settings import SandboxSettings, find_provider, make_polic
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import is_recordable
+from karenina_template.question_template import known_values_of
 from karenina_template.templates.bound_template import ANSWER_CLASS
 from karenina_toolkit.plugin_lookup import plugins_of
 
@@ -262,3 +264,11 @@ def _find_problems(config: VerificationConfig, question: Question) -> Iterable[s
                 files.beside(check.add)
     except WorkspaceError as error:
         yield f"question {question.id!r}: {error}"
+        return
+    offered = {f"checks.{name}.{value}" for name, check in fields.checks.items() for value in value_names(check)}
+    for source in known_values_of(question):
+        if source.startswith("checks.") and source not in offered:
+            name, _, value = source.removeprefix("checks.").rpartition(".")
+            lists = value in _OF_REPORTS and name in fields.checks
+            cure = f"; set `report: junit` for the check {name!r}" if lists else did_you_mean(source, offered)
+            yield f"no check of question {question.id!r} offers {source!r}{cure}"
