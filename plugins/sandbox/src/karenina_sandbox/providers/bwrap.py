@@ -28,7 +28,6 @@ from karenina_sandbox.providers.bwrap_program import (
 )
 from karenina_sandbox.providers.bwrap_sandbox import BwrapSandbox
 from karenina_sandbox.providers.layers import (
-    MARK,
     choose_uid,
     create_scratch,
     give,
@@ -106,11 +105,17 @@ class BwrapProvider:
             layers = make_layers(workspace, scratch, uid, overlay=overlay, in_place=in_place)
         except (OSError, ValueError) as error:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
-        mark = ["--ro-bind", str(scratch / MARK), "/etc/sandbox"]
-        arguments = [*isolation(uid), *mount_arguments(policy), *mark, *workspace_arguments(layers), *LAST]
+        arguments = [*isolation(uid), *mount_arguments(policy), *workspace_arguments(layers), *LAST]
         prefix = [] if uid is None else drop_to(uid)
         return BwrapSandbox(
-            policy, layers, uid, program=program.path, arguments=arguments, prefix=prefix, cgroups=cgroups
+            policy,
+            layers,
+            uid,
+            program=program.path,
+            name=scratch.name,
+            arguments=arguments,
+            prefix=prefix,
+            cgroups=cgroups,
         )
 
     def _overlays(self, program: Program, workspace: Path, scratch: Path, cgroups: Cgroups | None) -> bool:

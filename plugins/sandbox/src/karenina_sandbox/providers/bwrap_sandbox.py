@@ -46,9 +46,13 @@ _NPROC_PER_NAMESPACE: Final = (5, 14)
 
 @dataclass(slots=True)
 class BwrapSandbox(LayeredSandbox):
-    """A workspace in which commands run isolated. `prefix` is a command before each command."""
+    """A workspace in which commands run isolated. `prefix` is a command before each command.
+
+    Processes of bubblewrap have the name `name`, by which they are found if this process is killed.
+    """
 
     program: str = ""
+    name: str = ""
     arguments: Sequence[str] = ()
     prefix: Sequence[str] = ()
     cgroups: Cgroups | None = None
@@ -97,10 +101,11 @@ class _Command:
             channels = ["--args", str(given), "--json-status-fd", str(status_end), "--block-fd", str(ready_end)]
             try:
                 process = await asyncio.create_subprocess_exec(
-                    sandbox.program,
+                    sandbox.name,
                     *channels,
                     "--",
                     *command,
+                    executable=sandbox.program,
                     env=environment,
                     cwd="/",
                     stdin=asyncio.subprocess.PIPE,

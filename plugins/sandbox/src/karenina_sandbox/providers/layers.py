@@ -32,8 +32,6 @@ _UNUSED: Final = range(64_000, 64_064)
 """User ids that no distribution assigns. `etc/passwd` has an entry for each."""
 _RESERVED: Final[Counter[int]] = Counter()
 _RESERVING: Final = threading.Lock()
-MARK: Final = "mark"
-"""The name of an empty folder that each command sees, by which its processes are found after a run was killed."""
 _PREFIX: Final = "karenina-sandbox-"
 _CLEANUP_LIST: Final = CleanupList("sandboxes")
 
@@ -166,7 +164,7 @@ def _remove_orphans() -> None:
     def is_own(path: Path) -> bool:
         own = path.name.startswith(_PREFIX)
         if own:
-            _end_users(path.name)
+            _end_orphans(path.name)
         return own
 
     created_folders.remove_orphans(_CLEANUP_LIST.kind, is_own)
@@ -175,14 +173,14 @@ def _remove_orphans() -> None:
         cgroups.remove_orphans()
 
 
-def _end_users(name: str) -> None:
-    """End the processes that see the folder of a killed process.
+def _end_orphans(name: str) -> None:
+    """End the processes of bubblewrap that were started for the folder of a killed process.
 
-    There may be some if it was killed in the milliseconds in which bubblewrap creates the first process.
+    There may be some if it was killed in the milliseconds in which bubblewrap creates the first process of a sandbox.
     """
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, ValueError):
-            if name in (process / "mountinfo").read_text(errors="replace") and int(process.name) != os.getpid():
+        with suppress(OSError):
+            if (process / "cmdline").read_bytes().startswith(f"{name}\0".encode()):
                 os.kill(int(process.name), signal.SIGKILL)
 
 
@@ -191,7 +189,6 @@ def create_scratch() -> CreatedFolder:
     _remove_orphans()
     scratch = CreatedFolder.temporary(_PREFIX)
     _CLEANUP_LIST.add(scratch)
-    (scratch.path / MARK).mkdir()
     return scratch
 
 
