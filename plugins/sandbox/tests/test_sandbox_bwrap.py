@@ -261,6 +261,6 @@ def test_sandboxes_at_the_same_time_do_not_share_limits(tmp_path: Path) -> None:
             async with provider.open(tmp_path, policy) as sandbox:
                 return await sandbox.run(["sh", "-c", script])
 
-        return await asyncio.gather(run_one(), run_one(), run_one())
+        return list(await asyncio.gather(run_one(), run_one(), run_one()))
 
     assert [(result.exit, result.stopped_by) for result in asyncio.run(run_three())] == [(0, None)] * 3
