@@ -14,6 +14,7 @@ from servers import RecordingServer, recording_server
 from karenina import Benchmark, VerificationResult
 from karenina_core import Outcome, VerificationConfig
 from karenina_core.errors import ConfigError, RunError
+from karenina_sandbox.providers.bwrap import SANDBOX
 
 Body = dict[str, Any]
 
@@ -238,6 +239,22 @@ def test_a_benchmark_cannot_choose_to_have_no_sandbox(root: Path) -> None:
         made.run_verification(config, trust="all")
 
 
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [("checks.print.output", "did you mean 'checks.prints.output'"), ("checks.prints.passed", "set `report: junit`")],
+)
+def test_a_field_that_no_check_fills_is_refused(root: Path, source: str, problem: str) -> None:
+    checks = {"prints": CHECKS["prints"]}
+    field = {"from": source, "ground_truth": ["x"] if source.endswith("passed") else "x"}
+    with pytest.raises(ConfigError, match=problem):
+        answer(root, [], question(checks=checks, answer={"total": field}))
+
+
+def test_settings_that_a_sandbox_does_not_use_are_reported(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    answer(root, [], question(checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL}), sandbox_image="python:3")
+    assert "sandbox_image has no effect" in caplog.text
+
+
 def test_one_base_check_serves_all_repetitions(root: Path, tmp_path: Path) -> None:
     counter = tmp_path / "runs"
     program = f"open({str(counter)!r}, 'a').write('.')\n"
@@ -292,3 +309,82 @@ def test_a_changed_patch_file_is_judged_again(root: Path) -> None:
     assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.WRONG
     (root.parent / "work.patch").write_text(PATCH)
     assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.CORRECT
+
+
+def test_what_results_keep_of_the_work_is_a_setting(root: Path) -> None:
+    kept = {
+        keep: answer(root, writes(program_py=GOOD), workspace_keep=keep, run_name=keep)
+        for keep in ("none", "patch", "all")
+    }
+
+    assert {keep: "workspace" in one.extensions["karenina-sandbox"] for keep, one in kept.items()} == {
+        "none": False,
+        "patch": True,
+        "all": True,
+    }
+    assert [len(one.metadata.files or ()) for one in kept.values()] == [0, 0, 1]
+
+
+def test_python_is_the_interpreter_of_the_setting(root: Path, tmp_path: Path) -> None:
+    python = tmp_path / "venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho total: 42\n")
+    python.chmod(0o755)
+    checks = {"prints": CHECKS["prints"]}
+
+    result = answer(root, [], question(checks=checks, answer={"total": TOTAL}), sandbox_python=python)
+    assert result.outcome == Outcome.CORRECT
+
+
+@pytest.mark.parametrize(("most", "together"), [(1, False), (2, True)])
+def test_commands_run_at_the_same_time_up_to_a_number(root: Path, tmp_path: Path, most: int, together: bool) -> None:
+    meets = (
+        "import os, time\n"
+        f"place = {str(tmp_path)!r} + '/now-' + str(os.getpid())\n"
+        "open(place, 'w').close()\n"
+        "end = time.monotonic() + 2\n"
+        f"others = lambda: [name for name in os.listdir({str(tmp_path)!r}) if name.startswith('now-')]\n"
+        "while len(others()) < 2 and time.monotonic() < end:\n"
+        "    time.sleep(0.05)\n"
+        "met = len(others()) > 1\n"
+        "if met:\n"
+        "    open(place + '-met', 'w').close()  # the other one sees this if it comes later\n"
+        "os.remove(place)\n"
+        "print('met' if met else 'alone')\n"
+    )
+    met = {"from": "checks.prints.output", "ground_truth": "met\n", "verify_with": "ExactMatch"}
+    asked = []
+    for number in range(2):
+        write_files(root / f"task{number}", {"program.py": meets + f"# {number}\n"})
+        checks = {"prints": CHECKS["prints"]}
+        asked.append(question(id=f"q{number}", workspace_path=f"task{number}", checks=checks, answer={"met": met}))
+    model = {"id": "a", "interface": "manual", "model_name": "a", "manual_traces": {"q0": "Done.", "q1": "Done."}}
+    config = VerificationConfig(answering_models=[model], sandbox="none", sandbox_concurrency=most)
+
+    results = load(root, *asked).run_verification(config, trust="all")
+    assert [one.outcome == Outcome.CORRECT for one in results] == [together] * 2
+
+
+NO_BWRAP = SANDBOX.unavailable()
+
+
+@pytest.mark.skipif(NO_BWRAP is not None, reason=NO_BWRAP or "")
+@pytest.mark.parametrize("mounted", [True, False])
+def test_a_mounted_file_can_be_read_in_a_sandbox(root: Path, tmp_path: Path, mounted: bool) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("total: 42")
+    checks = {"prints": {"run": ["cat", str(data)]}}
+
+    result = answer(
+        root,
+        [],
+        question(checks=checks, answer={"total": TOTAL}),
+        sandbox="bwrap",
+        sandbox_mounts=[data] if mounted else [],
+    )
+    assert result.outcome == (Outcome.CORRECT if mounted else Outcome.WRONG)
+
+
+def test_a_container_needs_an_image(root: Path) -> None:
+    with pytest.raises((ConfigError, RunError), match="podman"):
+        answer(root, [], sandbox="podman", sandbox_image=None)

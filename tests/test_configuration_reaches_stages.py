@@ -101,6 +101,10 @@ ON_RECORDINGS: Final = ("partial_recordings",)
 """Shown in test_cli_bad_input.py: it takes recordings."""
 IN_CONVERSATIONS: Final = ("simulated_user", "check_user")
 """Shown in test_simulated_users.py: they take a question with a user."""
+IN_CHECKS: Final = (
+    *("sandbox", "sandbox_image", "sandbox_python", "sandbox_mounts", "sandbox_concurrency", "workspace_keep"),
+)
+"""Shown in test_check_runs.py: they take a question with checks."""
 
 CASES: Final[dict[str, Case]] = {
     # karenina-core
@@ -306,7 +310,7 @@ def placed(value: Any, root: Path) -> Any:
 
 def test_every_name_has_a_case_and_every_case_a_name() -> None:
     missing = {setting.name: setting.owner for setting in all_settings().values() if setting.name not in CASES}
-    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS, *ON_TABLES, *OF_DRAFTS, *IN_CONVERSATIONS):
+    for name in (*ON_WORKERS, *ON_DISK, *ON_RECORDINGS, *ON_TABLES, *OF_DRAFTS, *IN_CONVERSATIONS, *IN_CHECKS):
         missing.pop(name, None)
     assert missing == {}
     from karenina_core.catalog import read_catalog

@@ -37,6 +37,7 @@ from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.plugin_offers import find_observers, offered_executors
 from karenina_testing import ScriptedModels
+from karenina_toolkit.package_check.metadata import Finding
 from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions, specified_hooks
 
 SHARED = ("karenina-benchmark", "karenina-cli", "karenina-core", "karenina-engine")
@@ -214,6 +215,20 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
     assert "tiny was never measured." in done.err
     assert len(list(read_results(tmp_path / "karenina-demo.results.jsonl"))) == 2
     assert (none.code, "install karenina-local, which does: pip install" in none.err) == (2, True)
+
+
+@shows("karenina_diagnoses")
+def test_what_plugins_find_on_the_machine_is_reported_by_doctor() -> None:
+    class Diagnosis:
+        def findings(self, config: VerificationConfig, plugins: Plugins) -> Iterator[Finding]:
+            yield Finding("Theatre", "problem", "the curtain is stuck; oil it")
+
+    offers = make_plugins()
+    offers.register(offering("karenina_diagnoses", [Diagnosis()]))
+
+    done = run_karenina("doctor", plugins=offers)
+    assert (done.code, "Theatre: the curtain is stuck; oil it" in done.out) == (2, True)
+    assert run_karenina("doctor", plugins=make_plugins()).code == 0
 
 
 @shows("karenina_rehearsals")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from karenina_core import VerificationConfig
 from karenina_core.config import all_settings
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import (
@@ -100,3 +101,8 @@ def test_every_reference_setting_has_its_owner_and_default(owner: str, name: str
 def test_the_embedding_check_keeps_the_references_environment_variables() -> None:
     for name in OWNED["karenina-embedding"].split():
         assert name.upper().replace("EMBEDDING_CHECK_ENABLED", "EMBEDDING_CHECK") in all_settings()[name].environment
+
+
+@pytest.mark.parametrize(("mode", "keep"), [("none", "patch"), ("full", "all"), ("modified", "patch")])
+def test_what_is_kept_of_workspaces_is_translated(mode: str, keep: str) -> None:
+    assert VerificationConfig(workspace_output_mode=mode).setting("workspace_keep") == keep

@@ -142,4 +142,5 @@ def main(place: Path, limited_by: str, layers: str, user: int | None) -> dict[st
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(Path(sys.argv[1]), *sys.argv[2:4], int(sys.argv[4]) if sys.argv[4:] else None)))
+    folder_name, limited, opened, *users = sys.argv[1:]
+    sys.stdout.write(json.dumps(main(Path(folder_name), limited, opened, int(users[0]) if users else None)))

@@ -222,5 +222,45 @@ def test_a_killed_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="cannot be opened"):
         run(tmp_path / "missing", "true")
-    with pytest.raises(SandboxError, match="sandbox_mounts or sandbox_python names it"):
+    with pytest.raises(SandboxError, match="does not exist, but sandbox_mounts names it"):
         run(tmp_path, "true", policy=Policy(mounts=(tmp_path / "missing",)))
+
+
+@pytest.mark.parametrize("path", ["/", "/proc", "/home", "/tmp/../etc"])
+def test_a_mount_that_hides_a_part_of_the_sandbox_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(SandboxError, match=r"sandbox_mounts names .+, which would hide"):
+        run(tmp_path, "true", policy=Policy(mounts=(Path(path),)))
+
+
+@pytest.mark.parametrize("argv", [[], [""], ["a\0b"], ["echo", "\ud800"], ["echo", "x" * 200_000], ["echo"] * 5000])
+def test_commands_that_no_program_can_get_are_refused(tmp_path: Path, argv: list[str]) -> None:
+    with pytest.raises(CannotStart):
+        run(tmp_path, *argv)
+
+
+@pytest.mark.parametrize("name", ["a:b", "a,b=c", "back\\slash", "sp ace\nline", "\udcff", "-rf", "link"])
+def test_a_workspace_may_have_any_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    if name == "link":
+        (tmp_path / "target").mkdir()
+        folder.symlink_to("target")
+    else:
+        folder.mkdir()
+    (folder / "file").write_text("content")
+    assert run(folder, "cat", "file").output == b"content"
+
+
+def test_sandboxes_at_the_same_time_do_not_share_limits(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    policy = Policy(Limits(processes=20))
+    provider = BwrapProvider(limited_by="usage")
+    script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.5 & done; wait"
+
+    async def run_three() -> list[CommandResult]:
+        async def run_one() -> CommandResult:
+            async with provider.open(tmp_path, policy) as sandbox:
+                return await sandbox.run(["sh", "-c", script])
+
+        return list(await asyncio.gather(run_one(), run_one(), run_one()))
+
+    assert [(result.exit, result.stopped_by) for result in asyncio.run(run_three())] == [(0, None)] * 3

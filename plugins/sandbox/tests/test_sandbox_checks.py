@@ -28,7 +28,7 @@ from karenina_sandbox.unified_diff import DiffError, apply_diff
     [
         ({"run": []}, "at least 1 item"),
         ({"run": [""]}, "empty command"),
-        ({"run": "pytest"}, "tuple"),
+        ({"run": "pytest -q"}, "write the command as a list of words"),
         ({"run": ["pytest"], "report": "junit"}, "{report}"),
         ({"run": ["pytest", "{report}"]}, "{report}"),
         ({"run": ["make"], "passing_before": ["a::b"]}, "needs `report: junit`"),

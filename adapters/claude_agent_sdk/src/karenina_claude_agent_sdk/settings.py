@@ -37,7 +37,7 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
         default=("Read", "Glob", "Grep", "Write", "Edit"),
         description="CLI tools for an agent in its workspace. All tools except Bash are restricted to the workspace; "
         "Bash runs any command with the rights of this process, including network access, so allow Bash only in a "
-        "container.",
+        "container. A sandbox (--sandbox) does not confine Bash; it gives agents the tool run_command instead.",
     )
     thinking: Literal["adaptive", "disabled"] | None = Field(
         default=None,

@@ -93,6 +93,10 @@ _MODEL_DEFAULTS: Final[dict[str, Sequence[Any]]] = {
     "anthropic_base_url": (None, ""),
     "anthropic_api_key": (None, ""),
 }
+_MODEL_CURES: Final = {
+    "extra_kwargs": " (adapter settings go into `extra`)",
+    "agent_runtime": " (--sandbox chooses where an agent's commands run)",
+}
 
 logger = logging.getLogger("karenina")
 
@@ -186,6 +190,7 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
     "batch_timeout_seconds": lambda value: {"run_timeout": value},
     "retry_policy": _translate_retries,
     "rubric_enabled": lambda _value: {"evaluation_mode": "template_and_rubric"},
+    "workspace_output_mode": lambda value: {"workspace_keep": "all" if value in ("all", "full") else "patch"},
 }
 
 
@@ -215,7 +220,7 @@ def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
             )
             notes += ["the rest of agent_middleware has no effect"] if len(model[name]) > 1 else []
         else:
-            notes.append(f"{name} has no effect" + (" (adapter settings go into `extra`)" if "extra" in name else ""))
+            notes.append(f"{name} has no effect{_MODEL_CURES.get(name, '')}")
     if notes:
         _note_model(str(translated.get("id")), "; ".join(notes))
     return translated

@@ -1,6 +1,6 @@
 """Sandboxes: isolated workspaces for agents, and checks that run a program on what an agent left.
 
-The entry points name `plugin`.
+The entry points of the stages name `stages`, which commands do not load, and the other one names `plugin`.
 """
 
 from __future__ import annotations
@@ -8,14 +8,19 @@ from __future__ import annotations
 from karenina_toolkit.lazy_names import offer
 
 
-class plugin:  # noqa: N801 - the entry point's name
-    """The sandboxes and stages of this distribution."""
+class stages:  # noqa: N801 - the entry points' name
+    """The stages of this distribution."""
 
     karenina_extra_stages = offer(
         "karenina_sandbox.prepare_sandbox:PrepareSandbox",
         "karenina_sandbox.prepare_sandbox:CaptureWorkspace",
         "karenina_sandbox.run_checks:RunChecks",
     )
+
+
+class plugin:  # noqa: N801 - the entry point's name
+    """The sandboxes of this distribution, and what commands do with them."""
+
     karenina_rehearsals = offer("karenina_sandbox.rehearsal:REHEARSAL")
     karenina_diagnoses = offer("karenina_sandbox.diagnosis:DIAGNOSIS")
     karenina_sandboxes = offer(

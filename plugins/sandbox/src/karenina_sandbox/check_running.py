@@ -62,7 +62,7 @@ class CheckResult:
     def how_it_ended(self) -> str:
         """Describe how the command ended, for the reason why there is no value."""
         if self.cannot_start is not None:
-            return f"the command could not be started: {self.cannot_start}"
+            return f"could not be started: {self.cannot_start}"
         if self.stopped_by is not None:
             limit = f"after {self.seconds:.3g} s" if self.stopped_by == "time" else f"at the limit of {self.stopped_by}"
             return f"stopped {limit}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 
@@ -34,12 +34,22 @@ def is_diff(text: str) -> bool:
 InsideOrDiff = Annotated[str, AfterValidator(lambda value: value if is_diff(value) else _inside(value))]
 
 
+def _read_words(value: object) -> object:
+    """Return a list of words. Raises `ValueError` for any other value, such as a line for a shell."""
+    if not isinstance(value, list | tuple):
+        raise ValueError('write the command as a list of words, such as ["python", "-m", "pytest"]; no shell reads it')  # noqa: TRY004
+    return value
+
+
+Words = Annotated[tuple[str, ...], BeforeValidator(_read_words, json_schema_input_type=tuple[str, ...])]
+
+
 class Check(StrictSettings):
     """A command that runs on what an agent left in its workspace."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
 
-    run: tuple[str, ...] = Field(
+    run: Words = Field(
         min_length=1,
         description="The command, as a list of words. No shell reads it. {report} stands for the path of the report.",
     )
@@ -76,6 +86,13 @@ class Check(StrictSettings):
         return self
 
 
+def _read_checks(value: object) -> object:
+    """Return the checks. Raises `ValueError` for a value that is no mapping."""
+    if not isinstance(value, Mapping):
+        raise ValueError("write a mapping of names to checks, such as tests: {run: [python, -m, pytest]}")  # noqa: TRY004
+    return value
+
+
 def _check_names(checks: Mapping[str, Check]) -> Mapping[str, Check]:
     """Return the checks. Raises `ValueError` if a name cannot be part of a known value's name."""
     for name in checks:
@@ -92,9 +109,11 @@ class CheckFields(BaseModel):
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     model_config = ConfigDict(frozen=True)
 
-    checks: Annotated[dict[str, Check], AfterValidator(_check_names)] = Field(
-        default={}, description="Commands that run on what an agent left in its workspace, by name."
-    )
+    checks: Annotated[
+        dict[str, Check],
+        BeforeValidator(_read_checks, json_schema_input_type=dict[str, Check]),
+        AfterValidator(_check_names),
+    ] = Field(default={}, description="Commands that run on what an agent left in its workspace, by name.")
     solution: InsideOrDiff | None = Field(
         default=None,
         description="A patch below the workspace root, or its text, that solves the task, for `karenina check "

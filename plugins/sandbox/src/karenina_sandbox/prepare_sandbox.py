@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
@@ -24,6 +25,8 @@ from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
+
+logger = logging.getLogger("karenina")
 
 WORKSPACE_PATCH: ArtifactKey[Patch | None] = ArtifactKey("workspace_patch", Patch)
 """What the model under test changed in its workspace. None if a recorded patch does not fit the folder."""
@@ -57,6 +60,16 @@ class PrepareSandbox(Stage):
         """Include the stage for questions with a folder."""
         return question.workspace_path is not None or Skip("the question has no workspace_path")
 
+    def before_any_run(self, config: VerificationConfig) -> None:
+        """Log a warning about a setting that the chosen sandbox does not use."""
+        settings = config.section(SandboxSettings)
+        if settings.sandbox is None:
+            given = [name for name in ("sandbox_image", "sandbox_python", "sandbox_mounts") if getattr(settings, name)]
+            if given:
+                logger.warning("%s has no effect without a sandbox; add --sandbox", given[0])
+        elif settings.sandbox_image and not find_provider(plugins_of(config), settings.sandbox).needs_image:
+            logger.warning("sandbox_image has no effect with the sandbox %r, which uses no image", settings.sandbox)
+
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
@@ -80,8 +93,8 @@ class PrepareSandbox(Stage):
             run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
         try:
             files = TaskFiles.find(context.config, context.question)
-        except WorkspaceError as error:
-            context.mark_error(str(error))
+        except WorkspaceError:  # of a recorded answer, for which the folder may be missing unless there are checks
+            context.set_artifact(AGENT_WORK, None)
             return
         works = workspace is not None and works_in_folder(context.config, context.answering_model)
         context.set_artifact(AGENT_WORK, WorkspaceWork(files, workspace, run_command, by_model=works))

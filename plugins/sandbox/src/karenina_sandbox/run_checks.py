@@ -14,6 +14,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.ports import PortError, SourceFolder
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ServiceNeed
+from karenina_core.text import did_you_mean
 from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
 from karenina_sandbox.fields import Check, CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
@@ -24,6 +25,7 @@ from karenina_sandbox.settings import SandboxSettings, find_provider, make_polic
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import is_recordable
+from karenina_template.question_template import known_values_of
 from karenina_template.templates.bound_template import ANSWER_CLASS
 from karenina_toolkit.plugin_lookup import plugins_of
 
@@ -113,6 +115,11 @@ class RunChecks(Stage):
             except PortError as error:
                 context.mark_error(f"the check {name!r} could not run: {error}")
                 return
+            except (ValueError, TypeError, KeyError):  # in a preview, there is only a placeholder
+                for value_name in value_names(check):
+                    why = "the stored result of the check cannot be read"
+                    context.offer_value(f"checks.{name}.{value_name}", None, why=why)
+                continue
             if results is None:
                 return
             described[name] = self._offer(context, name, check, patch, results)
@@ -153,7 +160,7 @@ class RunChecks(Stage):
         sources = bound.sources if bound is not None else {}
         truths = bound.expected() if bound is not None and sources else {}
         found = [values_of(check, result) for result in results]
-        for value_name in [*_ANY, *(_OF_REPORTS if check.report is not None else ())]:
+        for value_name in value_names(check):
             source = f"checks.{name}.{value_name}"
             if not found:
                 unused = "the patch does not fit the folder" if patch is None else "the agent's changes are too large"
@@ -171,6 +178,11 @@ class RunChecks(Stage):
                 context.offer_value(source, value, why=why, counts="wrong")
         runs = [json.loads(result.to_json()) for result in results]
         return {"run": list(check.run), "results": runs}
+
+
+def value_names(check: Check) -> list[str]:
+    """Return the names of the known values of a check, without its own."""
+    return [*_ANY, *(_OF_REPORTS if check.report is not None else ())]
 
 
 def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | None]]:
@@ -252,3 +264,11 @@ def _find_problems(config: VerificationConfig, question: Question) -> Iterable[s
                 files.beside(check.add)
     except WorkspaceError as error:
         yield f"question {question.id!r}: {error}"
+        return
+    offered = {f"checks.{name}.{value}" for name, check in fields.checks.items() for value in value_names(check)}
+    for source in known_values_of(question):
+        if source.startswith("checks.") and source not in offered:
+            name, _, value = source.removeprefix("checks.").rpartition(".")
+            lists = value in _OF_REPORTS and name in fields.checks
+            cure = f"; set `report: junit` for the check {name!r}" if lists else did_you_mean(source, offered)
+            yield f"no check of question {question.id!r} offers {source!r}{cure}"

@@ -112,6 +112,10 @@ class SandboxProvider(Protocol):
     def name(self) -> str:
         """The name by which the setting `sandbox` selects the provider."""
 
+    @property
+    def needs_image(self) -> bool:
+        """Whether a container image has to be chosen."""
+
     def unavailable(self) -> str | None:
         """Return why this machine cannot open such sandboxes, with a cure, or None if it can."""
 

@@ -93,5 +93,8 @@ def sandbox_problem(config: VerificationConfig, plugins: Plugins) -> str | None:
                 "as you, with your files and network, or --sandbox bwrap"
             ]
         )
-    why = find_provider(plugins, settings.sandbox).unavailable()
+    provider = find_provider(plugins, settings.sandbox)
+    if provider.needs_image and settings.sandbox_image is None:
+        raise ConfigError([f"{provider.name} needs an image; add --sandbox-image, such as python:3.12"])
+    why = provider.unavailable()
     return None if why is None else f"the sandbox {settings.sandbox!r} cannot be used: {why}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,8 +56,7 @@ class Cgroups:
                 for group in folder.iterdir():
                     match = _NAME.fullmatch(group.name)
                     if match is not None and not Path("/proc", match[1]).exists():
-                        with suppress(OSError):
-                            group.rmdir()
+                        _remove(group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +162,16 @@ def _read_own(text: str) -> dict[str, str]:
     """Return the own group of each controller of version 1, and under "" that of version 2."""
     lines = (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2)
     return {name: path for _, names, path in lines for name in names.split(",")}
+
+
+def _remove(group: Path) -> None:
+    """Remove a group, which may take a moment after its processes were ended."""
+    for _ in range(20):
+        try:
+            return group.rmdir()
+        except OSError:
+            time.sleep(0.05)
+    return None
 
 
 def _read_count(file: Path, name: str) -> int:

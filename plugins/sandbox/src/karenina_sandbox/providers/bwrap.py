@@ -27,7 +27,14 @@ from karenina_sandbox.providers.bwrap_program import (
     try_overlay,
 )
 from karenina_sandbox.providers.bwrap_sandbox import BwrapSandbox
-from karenina_sandbox.providers.layers import choose_uid, create_scratch, give, make_layers, remove_scratch
+from karenina_sandbox.providers.layers import (
+    choose_uid,
+    create_scratch,
+    give,
+    make_layers,
+    release_uid,
+    remove_scratch,
+)
 from karenina_sandbox.providers.mounts import (
     bind_arguments,
     command_of,
@@ -46,6 +53,7 @@ class BwrapProvider:
     """
 
     name = "bwrap"
+    needs_image = False
 
     def __init__(
         self, *, limited_by: Literal["cgroups", "usage"] | None = None, layers: Literal["overlay", "copy"] | None = None
@@ -79,14 +87,18 @@ class BwrapProvider:
     async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[BwrapSandbox]:
         """Open a sandbox with the contents of the folder `workspace`. Raises `SandboxError` if it cannot be opened."""
         scratch = await asyncio.to_thread(create_scratch)
+        sandbox: BwrapSandbox | None = None
         try:
-            yield await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
+            sandbox = await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
+            yield sandbox
         finally:
+            if sandbox is not None and sandbox.uid is not None:
+                release_uid(sandbox.uid)
             await asyncio.to_thread(remove_scratch, scratch)
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> BwrapSandbox:
         program, cgroups = require_program(), self._cgroups()
-        workspace = workspace.absolute()
+        workspace = workspace.resolve()
         try:
             overlay = not in_place and self._overlays(program, workspace, scratch, cgroups)
             uid = None if overlay or os.geteuid() != 0 else choose_uid(workspace)
@@ -95,7 +107,16 @@ class BwrapProvider:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
         arguments = [*isolation(uid), *mount_arguments(policy), *workspace_arguments(layers), *LAST]
         prefix = [] if uid is None else drop_to(uid)
-        return BwrapSandbox(policy, layers, program=program.path, arguments=arguments, prefix=prefix, cgroups=cgroups)
+        return BwrapSandbox(
+            policy,
+            layers,
+            uid,
+            program=program.path,
+            name=scratch.name,
+            arguments=arguments,
+            prefix=prefix,
+            cgroups=cgroups,
+        )
 
     def _overlays(self, program: Program, workspace: Path, scratch: Path, cgroups: Cgroups | None) -> bool:
         """Return whether to open the workspace as an overlay. Raises `SandboxError` if it must be one and cannot."""
@@ -111,7 +132,7 @@ class BwrapProvider:
         Memory, processes and files are not limited. As root, the files of the workspace get an unused owner.
         """
         program = require_program()
-        workspace = workspace.absolute()
+        workspace = workspace.resolve()
         uid = None if os.geteuid() != 0 else choose_uid(workspace)
         if uid is not None:
             give(workspace, uid)

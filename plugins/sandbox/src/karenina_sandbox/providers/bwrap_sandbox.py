@@ -19,13 +19,26 @@ from karenina_sandbox.limits.cgroups import Cgroup, Cgroups
 from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_memory
 from karenina_sandbox.providers.layers import LayeredSandbox
 from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
-from karenina_sandbox.providers.processes import FirstProcess, open_reader, read_bounded, write_all
+from karenina_sandbox.providers.processes import FirstProcess, check_command, open_reader, read_bounded, write_all
 from karenina_sandbox.sandbox import CannotStart, CommandResult, SandboxError, Stop
 
 _PAUSE: Final = 0.1
 """The number of seconds between two looks at what a command uses."""
 _OPENING_SECONDS: Final = 60.0
 """The number of seconds within which bubblewrap must have created the namespaces."""
+_GATE: Final = """
+case $1 in
+  */*) [ -f "$1" ] && [ -x "$1" ] ;;
+  *) command -v "$1" > /dev/null ;;
+esac && echo start || { echo missing; exit 127; }
+read -r go && exec "$@"
+exit 127
+"""
+"""The script that precedes each command. It states whether there is such a program, and starts it if it is told to.
+
+If the run is killed before that, it ends: bubblewrap binds itself to the life of the run only after it has opened the
+sandbox, which would otherwise outlive the run.
+"""
 _BLOCK: Final = 4096
 _NPROC_PER_NAMESPACE: Final = (5, 14)
 """The Linux version since which the processes of a user are counted for each user namespace."""
@@ -33,9 +46,13 @@ _NPROC_PER_NAMESPACE: Final = (5, 14)
 
 @dataclass(slots=True)
 class BwrapSandbox(LayeredSandbox):
-    """A workspace in which commands run isolated. `prefix` is a command before each command."""
+    """A workspace in which commands run isolated. `prefix` is a command before each command.
+
+    Processes of bubblewrap have the name `name`, by which they are found if this process is killed.
+    """
 
     program: str = ""
+    name: str = ""
     arguments: Sequence[str] = ()
     prefix: Sequence[str] = ()
     cgroups: Cgroups | None = None
@@ -44,16 +61,11 @@ class BwrapSandbox(LayeredSandbox):
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
         """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
+        check_command(argv)
         most = self.policy.limits.seconds
         async with self.lock:
             await self.note_size()
-            result = await _Command(self, cwd, stdin, most if seconds is None else min(seconds, most)).run(argv)
-            if result.exit == 127 and self.prefix and b"setpriv: failed to execute" in result.error_output:
-                # The program may have written this itself.
-                look = ("sh", "-c", 'command -v -- "$0"', command_of(argv, self.policy)[0])
-                if (await _Command(self, cwd, b"", 60).run(look)).exit != 0:
-                    raise CannotStart(explain_missing(argv[0], "it is not in the sandbox"))
-            return result
+            return await _Command(self, cwd, stdin, most if seconds is None else min(seconds, most)).run(argv)
 
 
 @dataclass(slots=True)
@@ -71,7 +83,7 @@ class _Command:
         environment = environment_of(sandbox.policy)
         inside = str(PurePosixPath(INSIDE, self.cwd))
         arguments = [*sandbox.arguments, "--chdir", inside]
-        command = [*sandbox.prefix, *command_of(argv, sandbox.policy)]
+        command = [*sandbox.prefix, "/bin/sh", "-c", _GATE, "sh", *command_of(argv, sandbox.policy)]
         with ExitStack() as stack:
             given = os.memfd_create("arguments")
             stack.callback(os.close, given)
@@ -89,10 +101,11 @@ class _Command:
             channels = ["--args", str(given), "--json-status-fd", str(status_end), "--block-fd", str(ready_end)]
             try:
                 process = await asyncio.create_subprocess_exec(
-                    sandbox.program,
+                    sandbox.name,
                     *channels,
                     "--",
                     *command,
+                    executable=sandbox.program,
                     env=environment,
                     cwd="/",
                     stdin=asyncio.subprocess.PIPE,
@@ -114,9 +127,8 @@ class _Command:
         assert process.stdout is not None
         assert process.stderr is not None
         most = self.sandbox.policy.limits.output
-        output = asyncio.ensure_future(read_bounded(process.stdout, most))
         error_output = asyncio.ensure_future(read_bounded(process.stderr, most))
-        writing = asyncio.ensure_future(write_all(process.stdin, self.stdin))
+        writing: asyncio.Future[None] | None = None
         first: FirstProcess | None = None
         cgroup: Cgroup | None = None
         try:
@@ -124,11 +136,18 @@ class _Command:
                 line = await status.readline()
                 if not line:
                     raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output)[0])}")
-            first = FirstProcess(int(json.loads(line)["child-pid"]))
-            cgroup = self._limit(first.pid)
+                first = FirstProcess(int(json.loads(line)["child-pid"]))
+                cgroup = self._limit(first.pid)
+                with suppress(BrokenPipeError):  # its end is reported below
+                    os.write(ready, b"1")
+                gate = await process.stdout.readline()
+                if gate == b"missing\n":
+                    raise CannotStart(explain_missing(name))
+                if gate != b"start\n":
+                    raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output)[0])}")
             started = time.monotonic()
-            with suppress(BrokenPipeError):  # its end is reported below
-                os.write(ready, b"1")
+            output = asyncio.ensure_future(read_bounded(process.stdout, most))
+            writing = asyncio.ensure_future(write_all(process.stdin, b"go\n" + self.stdin))
             await self._wait(process, first.pid, cgroup)
             spent = time.monotonic() - started
         except TimeoutError:
@@ -147,10 +166,7 @@ class _Command:
             return CommandResult(None, out, err, out_cut, err_cut, spent, self._stop)
         if ended:
             return CommandResult(int(ended[0]["exit-code"]), out, err, out_cut, err_cut, spent)
-        why = _last_line(err)
-        if why.startswith("bwrap: execvp"):
-            raise CannotStart(explain_missing(name, why.rpartition(": ")[2]))
-        raise SandboxError(f"the sandbox of the command {name!r} died ({process.returncode}): {why}")
+        raise SandboxError(f"the sandbox of the command {name!r} died ({process.returncode}): {_last_line(err)}")
 
     def _limit(self, pid: int) -> Cgroup | None:
         """Limit the first process of the sandbox, and thereby all that it starts. Raises `SandboxError`."""
@@ -205,19 +221,22 @@ class _Command:
             pause = max(_PAUSE, 4 * (time.monotonic() - began))
 
 
-def explain_missing(name: str, why: str) -> str:
+def explain_missing(name: str) -> str:
     """Return the message for a command that cannot be started: where it is outside, and how it gets inside."""
     outside = shutil.which(name) if "/" not in name else None
     if outside is None:
         cure = "correct the command, or name the folder that contains it in sandbox_mounts"
     else:
         cure = f"outside it is {outside}: add {Path(outside).parent} to sandbox_mounts, or install it in /usr"
-    return f"the command {name!r} cannot be started in the sandbox ({why}); {cure}"
+    return f"the command {name!r} is not in the sandbox; {cure}"
 
 
-async def _end(process: asyncio.subprocess.Process, first: FirstProcess | None, writing: asyncio.Future[None]) -> None:
+async def _end(
+    process: asyncio.subprocess.Process, first: FirstProcess | None, writing: asyncio.Future[None] | None
+) -> None:
     """End all processes of a command, and wait until they have ended."""
-    writing.cancel()
+    if writing is not None:
+        writing.cancel()
     if first is None:
         with suppress(ProcessLookupError):
             process.kill()

@@ -27,10 +27,11 @@ from karenina_sandbox.providers.layers import (
     create_scratch,
     give,
     make_layers,
+    release_uid,
     remove_scratch,
 )
-from karenina_sandbox.providers.mounts import HOME, INSIDE
-from karenina_sandbox.providers.processes import read_bounded, write_all
+from karenina_sandbox.providers.mounts import HOME, INSIDE, check_mounts
+from karenina_sandbox.providers.processes import check_command, read_bounded, write_all
 from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
 
 Engine = Literal["podman", "docker"]
@@ -43,6 +44,8 @@ _CALL_SECONDS: Final = 120.0
 
 class ContainerProvider:
     """The provider that runs each command in a container of its own. The image has the programs."""
+
+    needs_image = True
 
     def __init__(self, name: Engine) -> None:
         self.name: Final = name
@@ -64,15 +67,19 @@ class ContainerProvider:
     async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[ContainerSandbox]:
         """Open a sandbox with the contents of the folder `workspace`. Raises `SandboxError` if it cannot be opened."""
         scratch = await asyncio.to_thread(create_scratch)
+        sandbox: ContainerSandbox | None = None
         try:
-            yield await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
+            sandbox = await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
+            yield sandbox
         finally:
+            if sandbox is not None and sandbox.uid is not None:
+                release_uid(sandbox.uid)
             await asyncio.to_thread(remove_scratch, scratch)
 
     def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
         """Return a command that runs `command` in a container, with the workspace writable at its own path."""
         self._check(policy)
-        workspace = workspace.absolute()
+        workspace = workspace.resolve()
         owner = _owner(self.name, workspace)
         if os.geteuid() == 0 and owner is not None:
             give(workspace, owner)
@@ -83,7 +90,7 @@ class ContainerProvider:
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> ContainerSandbox:
         self._check(policy)
         _remove_orphans(self.name)
-        workspace = workspace.absolute()
+        workspace = workspace.resolve()
         try:
             owner = _owner(self.name, workspace)
             given = owner if os.geteuid() == 0 else None
@@ -92,13 +99,14 @@ class ContainerProvider:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
         arguments = isolation_arguments(self.name, policy, owner)
         arguments += ["--volume", f"{layers.changed}:{INSIDE}"]
-        return ContainerSandbox(policy, layers, engine=self.name, arguments=arguments)
+        return ContainerSandbox(policy, layers, given, engine=self.name, arguments=arguments)
 
     def _check(self, policy: Policy) -> None:
         """Raise `SandboxError` if the engine or the image cannot be used."""
         problem = _find_problem(self.name)
         if problem is not None:
             raise SandboxError(problem)
+        check_mounts(policy)
         if policy.image is None:
             raise SandboxError(f"{self.name} needs an image: add --sandbox-image, such as python:3.12")
         if _image_digest(self.name, policy.image) is None:
@@ -119,6 +127,7 @@ class ContainerSandbox(LayeredSandbox):
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
         """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
+        check_command(argv)
         most = self.policy.limits.seconds
         within = most if seconds is None else min(seconds, most)
         name = f"karenina-sandbox-{os.getpid()}-{secrets.token_hex(6)}"

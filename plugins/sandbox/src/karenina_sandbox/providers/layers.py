@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import stat
 import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +30,8 @@ _LEAST_FREE: Final = 512 * 1024**2
 """The number of free bytes on the disk below which commands are ended, whoever filled it."""
 _UNUSED: Final = range(64_000, 64_064)
 """User ids that no distribution assigns. `etc/passwd` has an entry for each."""
+_RESERVED: Final[Counter[int]] = Counter()
+_RESERVING: Final = threading.Lock()
 _PREFIX: Final = "karenina-sandbox-"
 _CLEANUP_LIST: Final = CleanupList("sandboxes")
 
@@ -67,10 +73,14 @@ class Layers:
 
 @dataclass(slots=True)
 class LayeredSandbox:
-    """A workspace in layers of folders. Subclasses run commands in it, one after another."""
+    """A workspace in layers of folders. Subclasses run commands in it, one after another.
+
+    `uid` is the reserved user id with which they run, if any.
+    """
 
     policy: Policy
     layers: Layers
+    uid: int | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _size: int | None = None
 
@@ -120,26 +130,58 @@ class LayeredSandbox:
 
 
 def choose_uid(workspace: Path) -> int:
-    """Return the unused user id that already owns the workspace, or one that no process has."""
+    """Return the unused user id that already owns the workspace, or one that nobody has, and reserve it.
+
+    Each sandbox has its own, because the kernel counts the processes of a user. `release_uid` ends the reservation.
+    """
     owner = workspace.stat().st_uid
-    if owner in _UNUSED:
-        return owner
-    used = set()
+    used = {owner for owner in _list_owners() if owner in _UNUSED}
+    with _RESERVING:
+        free = [uid for uid in _UNUSED if uid not in used and not _RESERVED[uid]]
+        chosen = owner if owner in _UNUSED else free[os.getpid() % len(free)] if free else _UNUSED[0]
+        _RESERVED[chosen] += 1
+    return chosen
+
+
+def release_uid(uid: int) -> None:
+    """Make an unused user id available to other sandboxes."""
+    with _RESERVING:
+        _RESERVED[uid] -= 1
+
+
+def _list_owners() -> Iterator[int]:
+    """Yield the owners of all processes."""
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             with suppress(OSError):
-                used.add(process.stat().st_uid)
-    free = [uid for uid in _UNUSED if uid not in used]
-    return free[os.getpid() % len(free)] if free else _UNUSED[os.getpid() % len(_UNUSED)]
+                yield process.stat().st_uid
 
 
 @lru_cache(maxsize=1)
 def _remove_orphans() -> None:
-    """Remove folders and control groups of killed processes, once for each process."""
-    created_folders.remove_orphans(_CLEANUP_LIST.kind, lambda path: path.name.startswith(_PREFIX))
+    """Remove what killed processes left: processes, folders and control groups. Done once for each process."""
+
+    def is_own(path: Path) -> bool:
+        own = path.name.startswith(_PREFIX)
+        if own:
+            _end_orphans(path.name)
+        return own
+
+    created_folders.remove_orphans(_CLEANUP_LIST.kind, is_own)
     cgroups = find_cgroups()
     if cgroups is not None:
         cgroups.remove_orphans()
+
+
+def _end_orphans(name: str) -> None:
+    """End the processes of bubblewrap that were started for the folder of a killed process.
+
+    There may be some if it was killed in the milliseconds in which bubblewrap creates the first process of a sandbox.
+    """
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cmdline").read_bytes().startswith(f"{name}\0".encode()):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def create_scratch() -> CreatedFolder:

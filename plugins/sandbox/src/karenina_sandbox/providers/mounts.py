@@ -18,6 +18,8 @@ INSIDE: Final = "/task"
 HOME: Final = "/home/agent"
 """The home folder inside, which is empty at the start of each command."""
 _ETC: Final = Path(__file__).parent / "etc"
+_OWN: Final = ("/proc", "/dev", "/tmp", "/etc", INSIDE, HOME)  # noqa: S108
+"""The paths at which a sandbox has files of its own."""
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SHARED: Final = (
     "alternatives",
@@ -51,13 +53,24 @@ def mount_arguments(policy: Policy) -> list[str]:
             arguments += bind_arguments("--ro-bind", f"/etc/{name}", f"/etc/{name}")
     for file in sorted(_ETC.iterdir()):
         arguments += ["--ro-bind", str(file), f"/etc/{file.name}"]
+    check_mounts(policy)
     for path in (*python_paths(policy.python), *policy.mounts):
-        if not path.exists():
-            raise SandboxError(f"{path} does not exist, but sandbox_mounts or sandbox_python names it; correct it")
         arguments += bind_arguments("--ro-bind", str(path), str(path))
     for inside, outside in policy.sockets.items():
         arguments += bind_arguments("--bind", str(outside), inside)
     return arguments
+
+
+def check_mounts(policy: Policy) -> None:
+    """Raise `SandboxError` if a folder of the host cannot be mounted at its own path."""
+    for path in policy.mounts:
+        if not path.exists():
+            raise SandboxError(f"{path} does not exist, but sandbox_mounts names it; correct it")
+        hidden = [own for own in _OWN if Path(own).is_relative_to(os.path.normpath(path))]
+        if hidden:
+            raise SandboxError(
+                f"sandbox_mounts names {path}, which would hide {hidden[0]} of the sandbox; name less of it"
+            )
 
 
 def workspace_arguments(layers: Layers) -> list[str]:
@@ -99,7 +112,7 @@ def python_paths(python: Path | None) -> tuple[Path, ...]:
         return ()
     prefixes = sorted({Path(prefix) for prefix in _prefixes(python)})
     prefixes += [real for prefix in prefixes if (real := prefix.resolve()) not in prefixes]
-    home = Path.home()
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - it may be unknown, which is no error here
     paths: list[Path] = []
     for prefix in prefixes:
         if prefix.is_relative_to("/usr"):

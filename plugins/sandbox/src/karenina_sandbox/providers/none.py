@@ -118,6 +118,7 @@ class NoSandbox:
     """The provider without isolation, for benchmarks and models that the user trusts with the machine."""
 
     name = "none"
+    needs_image = False
 
     def unavailable(self) -> str | None:
         """Return None: nothing is needed."""

@@ -5,12 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from karenina_sandbox.sandbox import SandboxError
+from karenina_sandbox.sandbox import CannotStart, SandboxError
 
 _CHUNK: Final = 65_536
+_LONGEST_WORD: Final = 100_000
+"""The maximum number of bytes of a word of a command. Linux allows 131,071."""
+_MOST_WORDS: Final = 1000
+
+
+def check_command(argv: Sequence[str]) -> None:
+    """Raise `CannotStart` if no program can be started with these words."""
+    if not argv or not argv[0] or any("\0" in word for word in argv):
+        raise CannotStart("the command is empty, or contains a null character")
+    try:
+        longest = max(len(os.fsencode(word)) for word in argv)
+    except UnicodeEncodeError as error:
+        raise CannotStart(f"the command cannot be passed to a program: {error}") from None
+    if longest > _LONGEST_WORD or len(argv) > _MOST_WORDS:
+        raise CannotStart("the command is too long; write its contents to a file")
 
 
 async def read_bounded(stream: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
