@@ -62,7 +62,7 @@ def explain_missing_library() -> str | None:
     if there:
         return None
     return (
-        "comparing texts by meaning requires sentence-transformers, which is not installed; run "
+        "comparing strings by meaning requires sentence-transformers, which is not installed; run "
         f"`{install_command('karenina-embedding[models]')}` (this also installs torch; without a GPU, install a CPU "
         "build of torch first)"
     )
