@@ -53,17 +53,22 @@ async def measure_folder(provider: SandboxProvider, folder: Path, repeats: int) 
     return await measure(repeats, change)
 
 
+def write_folders(small: Path, large: Path) -> None:
+    """Write an empty folder, and one with `FILES` files."""
+    small.mkdir()
+    for number in range(FILES):
+        file = large / str(number % 100) / str(number)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{number}\n")
+    for place in range(1, 3):
+        (large / str(place) / str(place)).write_text("first\n")
+
+
 async def main(image: str | None) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
         small, large = Path(name, "small"), Path(name, "large")
-        small.mkdir()
-        for number in range(FILES):
-            file = large / str(number % 100) / str(number)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(f"{number}\n")
-        for place in range(1, 3):
-            (large / str(place) / str(place)).write_text("first\n")
+        write_folders(small, large)
         bwrap = BwrapProvider()
         print(f"bwrap, start of a command: {await measure_start(bwrap, small, Policy(), 30):.1f} ms (at most 20)")
         print(f"bwrap, {FILES:,} files as overlay: {await measure_folder(bwrap, large, 5):.0f} ms (at most 300)")

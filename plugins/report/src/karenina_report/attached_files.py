@@ -37,7 +37,7 @@ AttachmentsFolder = Annotated[
 def attachments_of(result: VerificationResult) -> list[dict[str, Any]]:
     """Return what a result states about the attachments of its question and of later turns."""
     trace = result.template.trace_messages or ()
-    holders = [*result.extensions.values(), *(message for message in trace if isinstance(message, Mapping))]
+    holders: list[Mapping[str, Any]] = [*result.extensions.values(), *trace]
     lists = [holder.get("attachments") for holder in holders]
     return [
         file
