@@ -61,7 +61,8 @@ class Imported:
 
     `questions` maps question IDs to the keys of a question in a YAML benchmark, and `origins` maps them to their first
     row. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains people's verdicts
-    on the recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists rows that could not be
+    on the recordings, each with the recording's `id`, `replicate` and `model`. `files` are the contents of attachments,
+    by path relative to the benchmark. `problems` lists rows that could not be
     converted, and `unanswered` lists rows that became a question without a recording. `repeats` counts the rows that
     repeat an earlier question, and `left_out` counts the unused parts of the source by type. `notes` contains messages
     for the user.
@@ -73,6 +74,7 @@ class Imported:
     labels: list[dict[str, Any]] = field(default_factory=list)
     problems: list[RowProblem] = field(default_factory=list)
     unanswered: list[RowProblem] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     rows: int = 0
     repeats: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
@@ -240,6 +242,7 @@ class _Converter:
             _check(data)
             self.question_size.require(data, row.place, "questions")
             done.questions[id] = data
+            done.files.update(row.files)
             if self.mapping.answer == AUTO and not {"answer", "rubric"} & data.keys():
                 self.found[id] = self._cell(row, text), dict(zip(ascii_uppercase, choices, strict=False))
             done.origins[id] = row

@@ -240,7 +240,10 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
 def _cure_of_rows(done: Imported) -> str:
     """Return a hint for the user if no row could be converted."""
     if all(problem.what.endswith("not only text") for problem in done.problems):
-        return "Questions with images, sound or files are not supported yet; leave these rows out"
+        return (
+            "Only files inside Inspect logs are imported; for these rows, save the files beside the benchmark and name "
+            "them in `attachments`, or leave the rows out"
+        )
     if "question" not in done.found:
         return "Map question to a path with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,6 +20,7 @@ from karenina_importing.conversion import Imported
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.verdicts import label_table
 from karenina_report.options import write_whole
+from karenina_toolkit.files import replace_file
 
 _BENCHMARK: Final = (b"karenina:", b"#")
 _MAPPING: Final = (b"# The mapping of `karenina import`",)
@@ -94,6 +96,13 @@ def write_files(
         output: write_whole(output, _BENCHMARK, lambda file: _write(file, text.encode())),
         mapped: _write_mapping(mapped, mapping.to_yaml(format).encode()),
     }
+    for path, data in done.files.items():  # their names contain digests, so that a file that exists is the same
+        place = output.parent / path
+        try:
+            place.parent.mkdir(exist_ok=True)
+            replace_file(place, partial(_write, data=data))
+        except OSError as error:
+            raise ConfigError([f"{place} cannot be written: {error.strerror or error}"]) from error
     if recordings is not None:
         lines = [replace_surrogates(json.dumps(recording, ensure_ascii=False)) + "\n" for recording in done.recordings]
         files[recordings] = write_whole(recordings, _RECORDINGS, lambda file: file.writelines(map(str.encode, lines)))

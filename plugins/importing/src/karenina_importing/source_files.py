@@ -38,7 +38,8 @@ class SourceRow:
 
     `recordings` replaces the mapped response. Each recording has a `response`, and may have a `model`, a `replicate`
     and a `label`, which is a person's verdict as in a label file. `left_out` lists what is not used, by type. `notes`
-    contains messages about the source, each of which is shown only once.
+    contains messages about the source, each of which is shown only once. `files` are the contents of the question's
+    attachments, by path relative to the benchmark.
     """
 
     place: str
@@ -48,6 +49,7 @@ class SourceRow:
     recordings: Sequence[Mapping[str, Any]] | None = None
     left_out: Sequence[str] = ()
     notes: Sequence[str] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class SizeLimit:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts
 from karenina_importing.answer_fields import AGREES, NoAnswer, declare_answer
+from karenina_importing.attached_media import take_media
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.structured_values import as_list, as_mapping, is_short, parse_text
 from karenina_importing.source_files import SourceRow
@@ -38,7 +39,10 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
 
     Metadata that is too long is omitted. The row's notes start with `notes`.
     """
-    messages = [message for message in as_list(sample.get("messages")) if isinstance(message, Mapping)]
+    files: dict[str, bytes] = {}
+    sample = {**sample, "input": take_media(sample.get("input"), files)}
+    said = take_media(as_list(sample.get("messages")), {})
+    messages = [message for message in said if isinstance(message, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
     if recorded is not None:
@@ -47,16 +51,15 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     metadata = {key: value for key, value in as_mapping(sample.get("metadata")).items() if is_short(value)}
     left_out += [f"{name} of a sample" for name in _UNUSED if sample.get(name)]
     left_out += ["long metadata of a sample"] * (len(metadata) < len(as_mapping(sample.get("metadata"))))
-    ready = {"answer": answer, "rubric": traits, "metadata": metadata}
+    ready = {"answer": answer, "rubric": traits, "metadata": metadata, "attachments": [*files]}
     shown = [*notes, *([_SYSTEM] if any(message.get("role") == "system" for message in messages) else [])]
     shown += [
         f"For the scorer '{name}', a judge extracts the answer, which is then compared with the target"
         for name in _scorers(sample, about)
         if _base_name(name) in _COMPARED and sample.get("target")
     ]
-    return SourceRow(
-        place, values, question={key: value for key, value in ready.items() if value}, left_out=left_out, notes=shown
-    )
+    question = {key: value for key, value in ready.items() if value}
+    return SourceRow(place, values, question=question, left_out=left_out, notes=shown, files=files)
 
 
 def describe_log(log: Any, count: int) -> list[str]:
