@@ -31,7 +31,9 @@ def take_media(value: Any, files: dict[str, bytes]) -> Any:
 
 def _take(part: Any, files: dict[str, bytes]) -> bool:
     """Return whether a content part contained a file that can be attached, which is then added to `files`."""
-    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping):
+        return False
+    kind = part.get("type")
     url = part.get(kind) if kind in _KINDS else None
     found = _DATA_URL.match(url) if isinstance(url, str) else None
     if found is None:
