@@ -35,8 +35,7 @@ def _take(part: Any, files: dict[str, bytes]) -> bool:
         return False
     kind = part.get("type")
     url = part.get(kind) if kind in _KINDS else None
-    found = _DATA_URL.match(url) if isinstance(url, str) else None
-    if found is None:
+    if not isinstance(url, str) or (found := _DATA_URL.match(url)) is None:
         return False
     try:
         data = b64decode(url[found.end() :], validate=True)
