@@ -49,6 +49,7 @@ gauss_ = tesla / 10000
 watt_hour_ = watt * hour
 ampere_hour_ = ampere * hour
 volt_ampere_ = volt * ampere
+newton_meter_ = newton * meter
 mile_per_hour_ = mile / hour
 kilometer_per_hour_ = kilometer / hour
 molar_dalton_ = gram / mole

@@ -28,7 +28,7 @@ def plain_text(text: str) -> str:
     """Return `text` with its LaTeX converted to plain text. Text without a backslash or a pair of $ is unchanged."""
     text = _MATH.sub(r"\1", text)
     if "\\" not in text:
-        return text.replace("{,}", ",")
+        return _RAISED.sub(r"^\1", text.replace("{,}", ","))
     text = re.sub(r"\\[()\[\]]", " ", text)
     text = re.sub(r"\\[,;:! ]|(?<=\S)~(?=\S)", " ", text.replace("{,}", ","))
     text = text.replace("\\%", "%").replace("\\$", "$")

@@ -33,7 +33,9 @@ volt                ; V          ; volt                                       ; 
 coulomb             ;            ; coulomb                                    ; f p n u m k M
 coulomb             ; _C         ;                                            ; f p n u m k M
 farad               ; _F         ; farad                                      ; f p n u m
-ohm                 ; Ω          ; ohm                                        ; u m k M G T
+ohm                 ; Ω, ohm, Ohm ; ohm                                       ; u m k M G T
+newton_meter_       ; Nm         ; newton meter, newton metre, newton-meter, newton-metre ; u m c k M
+rem                 ; rem        ; rem                                        ; u m
 siemens             ; S          ; siemens                                    ; p n u m k
 weber               ; Wb         ; weber                                      ; n u m
 tesla               ; T          ; tesla                                      ; f p n u m
@@ -127,6 +129,8 @@ farad or degree_Fahrenheit ; F                  ;
 angle_degree_              ; °, deg             ; degree
 arcminute_                 ; arcmin             ; arcminute, arc minute
 arcsecond_                 ; arcsec             ;
+kiloohm                    ;                    ; kilohm
+megaohm                    ;                    ; megohm
 steradian                  ; sr                 ; steradian
 turn_                      ; rev                ; revolution, turn, cycle, rotation, beat, breath
 turn_per_minute_           ; rpm, RPM, bpm, BPM ;
@@ -142,7 +146,8 @@ millimeter_Hg              ;                    ; millimeters of mercury, millim
 centimeter_H2O             ; cmH2O, cm H2O      ; centimeter of water, centimetre of water
 inch_Hg                    ; inHg               ; inch of mercury, inches of mercury
 pound_force_per_square_inch ; psi               ; pound per square inch, pounds per square inch
-foot_pound                 ; ft-lb, ft lb, ft·lb, ft-lbf, ft lbf, ft·lbf, lb-ft ; foot-pound, foot pound
+foot_pound                 ; ft-lb, ft lb, ft·lb, ft-lbf, ft lbf, ft·lbf ; foot-pound, foot pound
+foot_pound                 ; lb-ft, lb·ft, lb ft, lbf·ft, lbf ft ; pound-foot, pound foot
 standard_gravity           ; xg, x g            ; g-force
 count_                     ; cts                ; count
 count_per_minute_          ; cpm                ;
@@ -229,6 +234,11 @@ def find_names(written: str) -> tuple[str, ...]:
         return _SYMBOLS.get(same_symbol.pop(), ())
     units = _ANY_CASE.get(word, set()).union(readings.values())
     return next(iter(units)) if len(units) == 1 and len(word) > 1 else ()
+
+
+def find_symbol(written: str) -> tuple[str, ...]:
+    """Return the names in pint for a symbol that is written in its own case; empty if it is unknown."""
+    return _SYMBOLS.get(written, ())
 
 
 def is_english(word: str) -> bool:

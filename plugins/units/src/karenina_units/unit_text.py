@@ -8,7 +8,7 @@ from itertools import product
 from typing import Final
 
 from karenina_toolkit.folding import fold
-from karenina_units.unit_names import find_names, is_english
+from karenina_units.unit_names import find_names, find_symbol, is_english
 
 Unit = tuple[tuple[str, int], ...]
 """A product of units: names in pint with their exponents. Empty for a pure number."""
@@ -38,6 +38,10 @@ _WORD_POWERS: Final = {"square": 2, "squared": 2, "sq": 2, "sq.": 2, "cubic": 3,
 _CALENDAR_WORDS: Final = re.compile(r"\b(?:a|an|each|every)\b(?= (?:second|minute|hour|day|week|month|year)s?\b)")
 
 _NESTED: Final = re.compile(r"\)\s?(?:\^|\*\*|[-0-9])|\([^)]*(?:[(/]|\bper\b)")
+_APART: Final = re.compile("(?<=[\u2070\u00b9\u00b2\u00b3\u2074-\u2079])(?=[^\\W\\d])")
+"""The place between a raised exponent and the next unit, as in *kg m\u00b2s\u207b\u00b2*."""
+_WITHOUT_SPACE: Final = re.compile(r"(?<![^\W\d])(N|g|m(?=s))(m|s)(?=(?:\^|\*\*)?\(?-[1-9]|(?<=m)(?:\^|\*\*)?\(?[2-9])")
+"""Two units before an exponent that look like another one: *Nm^2*, *gm^-3* and *ms^-1*, which may also be 1/ms."""
 _BODY_SURFACE: Final = re.compile(r"1[.,]73\s?m\s?\^?2")
 """The area to which kidney function is normalized, as in *mL/min/1.73 m²*."""
 
@@ -49,11 +53,19 @@ def read_unit(text: str) -> tuple[Unit, ...]:
     Everything after a slash or *per* is below the line, except factors with a negative exponent: J/kg·K is J/(kg·K),
     and W/m² K⁻¹ is W m⁻² K⁻¹. Brackets may only contain a product.
     """
-    written = " ".join(fold(text).translate(_ASCII).split()).strip(" .·")
+    written = " ".join(fold(_APART.sub(" ", text)).translate(_ASCII).split()).strip(" .·")
     if not written or len(written) > _LONGEST or _NESTED.search(written):
         return ()
     if names := find_names(written):
         return tuple(((name, 1),) for name in names)
+    if _WITHOUT_SPACE.search(written):
+        meanings = read_unit(_WITHOUT_SPACE.sub(r"\1 \2", written))
+        return (*meanings, *_meanings(written)) if "ms" in written else meanings
+    return _meanings(written)
+
+
+def _meanings(written: str) -> tuple[Unit, ...]:
+    """Return the meanings of a unit in plain text, with all products as they are written."""
     written = _CALENDAR_WORDS.sub("per", _BODY_SURFACE.sub("1.73m2", written))
     written = re.sub(r"\bper cent\b", "percent", written)
     above, *below = re.split(r"\s*/\s*|\s*\bper\b\s*", written)
@@ -68,6 +80,19 @@ def read_unit(text: str) -> tuple[Unit, ...]:
         return ()
     exponents = [exponent for _, exponent in factors]
     return tuple(tuple(zip(names, exponents, strict=True)) for names in product(*(names for names, _ in factors)))
+
+
+def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the two units that are written without a space before an exponent, such as kJ and mol in *kJmol^-1*.
+
+    Both are empty unless there is only one way to divide the text into symbols in their own case.
+    """
+    found = [
+        (one, other)
+        for place in range(1, len(name))
+        if (one := find_symbol(name[:place])) and (other := find_symbol(name[place:]))
+    ]
+    return found[0] if len(found) == 1 else ((), ())
 
 
 def is_unit(text: str) -> bool:
@@ -99,9 +124,15 @@ def _read_product(text: str) -> list[tuple[tuple[str, ...], int]] | None:
         else:
             size = 1
             match = _FACTOR.fullmatch(words[at])
-            names = find_names(match["name"].rstrip("^")) if match is not None and match["exponent"] else ()
-            if match is None or not names:
+            if match is None or not match["exponent"]:
                 return None
+            name = match["name"].rstrip("^")
+            first: tuple[str, ...] = ()
+            if not (names := find_names(name)):
+                first, names = _split(name)
+            if not names:
+                return None
+            factors += [(first, power)] if first else []
             factors.append((names, power * int(match["exponent"])))
         at += size
         power = 1

@@ -26,7 +26,10 @@ _REJECTED: Final = lazy_pattern(
     r"|[\u274c\u2717\u2718\u2716\u2260]|!=",
     re.IGNORECASE,
 )
-_REASON: Final = lazy_pattern(r"\b(?:because|since|although|though|while|whereas)\b|;|[.!]\s", re.IGNORECASE)
+_REASON: Final = lazy_pattern(
+    r"\b(?:because|since|although|though|while|whereas|if|unless|when|provided|in case)\b|;|[.!]\s", re.IGNORECASE
+)
+"""Words after which a reason or a condition follows: *5 mg if not contraindicated* is 5 mg."""
 _REFUSED: Final = lazy_pattern(
     r"[\s,;(\u2014-]*\b(?:(?:and|but)\s)?(?:not|rather than|instead of|as opposed to)\s+[^0-9]{0,20}[0-9]"
     r"(?:(?!\b(?:but|and|or)\b)[^;])*\Z",

@@ -20,7 +20,7 @@ from karenina_template.templates.primitives.quantity_parser import (
     known_part,
     read_quantity,
 )
-from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
+from karenina_template.templates.primitives.units import MULTIPLES, contradict, find_unit, kind_of_unit
 from karenina_template.templates.primitives.values import above_by, text_of
 from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
@@ -33,6 +33,7 @@ _LESS: Final = lazy_pattern(
 )
 """Words that can make a nearby number negative."""
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
+_BRACKETS: Final = re.compile(r"(?<=\s)[(\[]\s*([^()\[\]]*[0-9][^()\[\]]*)[)\]]")
 _TEMPERATURES: Final = ("°C", "°F")
 
 
@@ -54,7 +55,7 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     - another unit of the same kind (g for mg);
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
-    - more than one number;
+    - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
     - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);
     - the other reading of a decimal mark or of brackets;
     - the fraction 0.05 for 5 %;
@@ -96,11 +97,22 @@ class NumberWithUnit(Primitive, defer_build=True):
                 return Undecided(f"words in {_quoted(text)} may make the number negative")
         if True in verdicts and (words := find_limit_or_rejection(text, quantities)):
             return Undecided(f"{words!r} in {_quoted(text)} makes the number a limit or rejects it")
+        if True in verdicts and (other := self._contradiction(text, truth)):
+            return Undecided(f"{other!r} in brackets in {_quoted(text)} contradicts the quantity before it")
         if not verdicts or all(verdict is False for verdict in verdicts):
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
         return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
+
+    def _contradiction(self, text: str, truth: Quantity) -> str:
+        """Return another quantity of the same kind in brackets, such as *0.5 g* of *5 mg (0.5 g)*, or an empty text."""
+        for inner in _BRACKETS.findall(text):
+            other = read_quantity(inner, self.decimal)
+            is_number = other is not None and other.numbers and not other.high and not other.sign
+            if is_number and contradict(truth.numbers[0], truth.unit, other.numbers[0], other.unit):
+                return str(inner)
+        return ""
 
     def _truth(self, expected: object) -> Quantity:
         """Return the ground truth as a quantity, with `unit` if it has none of its own.

@@ -6,6 +6,7 @@ Symbols come from the SI brochure (9th edition) and currencies from ISO 4217. Ev
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Final
 
 from karenina_toolkit.folding import fold
@@ -102,6 +103,24 @@ _UNITS: Final = {
     for unit, others in units.items()
     for spelling in (unit, *filter(None, others.split("|")))
 }
+_SIZES: Final[dict[str, Decimal]] = {
+    unit: Decimal(size)
+    for unit, size in {
+        "kg": "1e3", "g": 1, "mg": "1e-3", "µg": "1e-6", "ng": "1e-9", "pg": "1e-12", "t": "1e6", "lb": "453.59237",
+        "oz": "28.349523125",
+        "km": "1e3", "m": 1, "cm": "1e-2", "mm": "1e-3", "µm": "1e-6", "nm": "1e-9", "pm": "1e-12", "Å": "1e-10",
+        "mi": "1609.344", "in": "0.0254", "ft": "0.3048", "yd": "0.9144",
+        "l": 1, "dl": "0.1", "cl": "1e-2", "ml": "1e-3", "µl": "1e-6", "m3": "1e3", "cm3": "1e-3",
+        "s": 1, "min": 60, "h": 3600, "d": 86400, "wk": 604800, "ms": "1e-3", "µs": "1e-6", "ns": "1e-9",
+        "J": 1, "kJ": "1e3", "MJ": "1e6", "cal": "4.184", "kcal": "4184",
+        "mol": 1, "mmol": "1e-3", "µmol": "1e-6", "nmol": "1e-9",
+        "Pa": 1, "kPa": "1e3", "MPa": "1e6", "hPa": 100, "bar": "1e5", "mbar": 100,
+        "atm": 101325, "mmHg": "133.322387415",
+    }.items()
+}  # fmt: skip
+"""The sizes of common units, relative to another unit of their kind."""
+_SAME: Final = Decimal("0.1")
+"""The greatest relative difference of two numbers that may be rounded."""
 _EXPONENT: Final = re.compile(r"([^0-9]*[^-0-9])(-?[2-9])")
 _PREFIX_IN_OTHER_CASE: Final = re.compile(r"M(?:l|L|g|mol|Mol|s|A|V)|P(?:g|l|L|mol)")
 """Symbols whose prefix would be another one in lower case."""
@@ -148,3 +167,24 @@ def _one_unit(written: str) -> str | None:
 def kind_of_unit(unit: str) -> str:
     """Return the kind of quantity for a unit from `find_unit`, such as "mass" or "mass/volume"."""
     return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))
+
+
+def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
+    """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same.
+
+    A difference of 10 %, or half a step of the last digit, may be due to rounding. Units without a known size never
+    contradict.
+    """
+    one, other = find_unit(unit), find_unit(other_unit)
+    if one is None or other is None or kind_of_unit(one) != kind_of_unit(other):
+        return False
+    if (one, other) == ("°C", "°F"):
+        number = number * Decimal("1.8") + 32
+    elif (one, other) == ("°F", "°C"):
+        number = (number - 32) / Decimal("1.8")
+    elif one in _SIZES and other in _SIZES:
+        number = number * _SIZES[one] / _SIZES[other]
+    elif one != other:
+        return False
+    step = Decimal(1).scaleb(int(other_number.as_tuple().exponent)) / 2
+    return abs(number - other_number) > max(step, _SAME * abs(number))
