@@ -73,12 +73,31 @@ def lm_eval(task: str) -> Compare:
     return compare
 
 
+def pint() -> Compare:
+    """Return the comparison of pint with the whole texts."""
+    import math
+
+    from pint import UnitRegistry
+
+    registry: UnitRegistry = UnitRegistry(autoconvert_offset_to_baseunit=True)
+
+    def compare(row: dict[str, Any]) -> bool | None:
+        truth, value = (registry.Quantity(row[part]) for part in ("truth", "value"))
+        if truth.dimensionality != value.dimensionality:
+            return False
+        slack = row["rule"].get("relative", 1e-9)
+        return math.isclose(value.to(truth.units).magnitude, truth.magnitude, rel_tol=slack)
+
+    return compare
+
+
 WAYS: dict[str, Callable[[], Compare]] = {
     "math-verify, value": lambda: math_verify("value"),
     "math-verify, response": lambda: math_verify("response"),
     "latex2sympy + sympy": latex2sympy,
     "lm-eval minerva_math": lambda: lm_eval("minerva_math"),
     "lm-eval hendrycks_math": lambda: lm_eval("hendrycks_math"),
+    "pint": pint,
 }
 
 

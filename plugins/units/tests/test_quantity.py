@@ -75,6 +75,29 @@ def test_a_hostile_value_is_not_equal_and_soon_ends(text: str) -> None:
     assert Quantity().check("0.005 g", "5 mg") is True
 
 
+PEAK = """
+import re
+from pathlib import Path
+from karenina_units.quantity import Quantity
+
+hostile = ["9" * 1_999, "5 " + "m/" * 999, "(" * 1_999, "6 mg " * 399, "5 m^99 " * 280, "5 " + "kilo" * 490 + "gram"]
+for text in [*hostile, "6 mg" * 1_000_000]:
+    for rule in (Quantity(), Quantity(molar_mass=180)):
+        assert rule.check(text, "5 mg") is not True
+for number in range(1_000):
+    Quantity().check(f"{number} unit{number}", f"{number} mg")
+print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+"""A program that prints the most kilobytes that it took."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of processes from /proc")
+def test_hostile_and_many_values_need_little_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", PEAK], stdout=subprocess.PIPE, text=True, check=True)
+
+    assert int(done.stdout) < 300 * 1024
+
+
 @given(st.text("0123456789.,-±e gmL/° "), st.text("gmLhPaJk·/()^-23 °C"))
 def test_a_truth_passes_for_itself_or_is_refused(number: str, unit: str) -> None:
     truth, rule = f"{number} {unit}", Quantity()
