@@ -116,6 +116,24 @@ def test_an_unknown_type_among_known_ones_is_an_error(type: str, meant: str, tmp
         Benchmark.load(file)
 
 
+@pytest.mark.parametrize(
+    ("column", "types", "is_named"),
+    [
+        ("typ", ("quantity", "quantity"), True),
+        ("tpye", ("number", "number"), True),
+        ("unit kind", ("molecule", "text"), True),
+        ("modality", ("text", "text"), False),
+        ("typ", ("easy", "hard"), False),
+    ],
+)
+def test_a_column_of_types_with_another_name_is_named(
+    column: str, types: tuple[str, str], is_named: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Benchmark.load(written(tmp_path, f"question,answer,{column}\nHow much?,1,{types[0]}\nHow many?,2,{types[1]}\n"))
+    message = f"the column '{column}' contains types of answers, but is not used; did you mean 'type'?"
+    assert (message in caplog.text) is is_named
+
+
 def test_a_column_type_with_other_words_is_unused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Benchmark.load(written(tmp_path, "question,answer,type\nHow many?,1,easy\nWhen?,2,hard\nWhich?,3,text\n"))
     assert "unused columns: 'type'" in caplog.text

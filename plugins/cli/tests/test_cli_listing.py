@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Literal
 
 import pytest
@@ -112,3 +113,12 @@ def test_the_fields_of_a_model_are_listed_with_their_meaning() -> None:
         "extra",
     }
     assert all(model["meaning"] for model in setting["fields"]["answering_models"])
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(find_spec("karenina_math") is not None, reason="karenina-math is installed")
+@pytest.mark.parametrize("name", ["MathEqual", "expression"])
+def test_a_primitive_of_a_missing_plugin_names_the_plugin(name: str) -> None:
+    done = run_karenina("primitives", name)
+    assert done.code == 2
+    assert f"unknown primitive '{name}': it is in the plugin karenina-math; to install it, run: " in done.err

@@ -181,6 +181,12 @@ def test_parts_of_an_object_that_are_not_used_are_named() -> None:
     assert "not used: 'criteria.exclude', 'level'" in err
 
 
+def test_an_unused_column_of_answer_types_is_warned_of() -> None:
+    _, _, err = imported("a.csv", "question,answer,typ\nWhat?,5 mg,quantity\nWhich?,7 mg,quantity\n")
+    assert "the column 'typ' contains types of answers, which an import does not use" in err
+    assert "in which this column must be called 'type'" in err
+
+
 def test_yes_or_no_about_something_else_is_warned_of() -> None:
     rows = [{"question": f"How do I open box {n}?", "refuse": n > 1} for n in range(4)]
     rows += [{"question": "Is box 9 open?", "refuse": False}]

@@ -100,6 +100,9 @@ _FURTHER: Final = (
 )
 
 
+_AMOUNT: Final = ("NumberWithUnit", "For money, and for numbers with a unit that is not measured, such as residues.")
+
+
 def _read_by_primitives() -> list[tuple[str, str]]:
     """Return the names of the primitives that read a text, such as `Quantity`, with what makes them pass."""
     from karenina_template.templates import known_primitives, primitives_by_field_type
@@ -113,7 +116,7 @@ def draft_request(question: str, reference: str, *, from_response: bool) -> str:
 
     With `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
     """
-    further = [f"- {name}: {about}" for name, about in _read_by_primitives()]
+    further = [f"- {name}: {about}" for name, about in [*_read_by_primitives(), _AMOUNT]]
     parts = [
         "\n".join([_FURTHER, *further]),
         *([_PROSE] if from_response else []),

@@ -194,6 +194,11 @@ def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object,
     return "list[str]", texts, {"type": "SetContainment", "mode": "exact", "normalize": steps}
 
 
+def _declare_amount(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, ground truth and rule for a number whose unit is not converted, such as an amount of money."""
+    return "str", _single(texts), "NumberWithUnit"
+
+
 def _declare_read(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
     """Return the type, truth and rule for a text that a primitive with a `field_type` reads, such as a quantity.
 
@@ -233,5 +238,6 @@ _KINDS: Final[Mapping[str, Any]] = {
     "LiteralMatch": _declare_choice,
     "SetContainment": _declare_collection,
     "OrderedMatch": _declare_collection,
+    "NumberWithUnit": _declare_amount,
 }
 """The primitives that a draft may use, beside those that read a text. The checks know wrong values for each."""

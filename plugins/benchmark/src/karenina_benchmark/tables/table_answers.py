@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 from karenina_benchmark.tables.answer_kinds import KINDS, Cell, Kind, is_empty, read_as, read_marks
@@ -63,6 +64,10 @@ def declare_rows(
     rows = table.rows if rows is None else rows
     types = _find_types(table)
     done = RowTemplates([{} for _ in rows], types=types)
+    if types is None:
+        for column in find_unused_types(table.roles.unused, [row.row.values for row in table.rows]):
+            what = f"the column {column!r} contains types of answers, but is not used; did you mean 'type'?"
+            done.warnings.append(what)
     if table.roles.fields:
         for name, of_field in table.roles.fields.items():
             _declare_column(done, table, rows, of_field, name, exact=exact, any_of=any_of)
@@ -169,12 +174,33 @@ def _find_types(table: QuestionRows) -> str | None:
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue
-        names = [str(cell).strip().casefold() for row in table.rows if (cell := row.row.values.get(column)) is not None]
-        types = {*KINDS, *primitives_by_field_type(), *read_catalog()["field_types"]}
-        filled = [name for name in names if name]
-        if sum(name in types for name in filled) * 2 > len(filled) or (names and not filled):
+        cells = [row.row.values.get(column) for row in table.rows]
+        is_blank = any(cell is not None for cell in cells) and all(_text_of(cell) is None for cell in cells)
+        if is_blank or _are_types(cells):
             return column  # an unknown type among them is an error of its row
     return None
+
+
+def find_unused_types(unused: Sequence[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the unused columns that mostly contain answer types, and have a name like *type* or such types of plugins.
+
+    Words such as *text* in another column, such as *modality*, may mean something else.
+    """
+    found = []
+    for column in unused:
+        cells = [row.get(column) for row in values]
+        is_named = bool(get_close_matches(fold_name(column), _TYPES, n=1, cutoff=0.6))
+        types_of_plugins = {*primitives_by_field_type(), *read_catalog()["field_types"]}
+        if _are_types(cells) and (is_named or not types_of_plugins.isdisjoint(map(_text_of, cells))):
+            found.append(column)
+    return found
+
+
+def _are_types(cells: Sequence[object]) -> bool:
+    """Return whether most cells that are not empty are answer types."""
+    types = {*KINDS, *primitives_by_field_type(), *read_catalog()["field_types"]}
+    filled = [text.casefold() for cell in cells if (text := _text_of(cell)) is not None]
+    return sum(name in types for name in filled) * 2 > len(filled)
 
 
 def _text_of(value: object) -> str | None:

@@ -189,7 +189,11 @@ def primitives(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
+        from karenina_template.templates.primitives import missing_pack
+
         kinds = list_primitives()
+        if name is not None and (cure := missing_pack(name)) is not None:
+            raise ConfigError([f"unknown primitive {name!r}: {cure}"])
         known = list_known_values() if name is None else []
         if as_json and name is None:
             screen.json({"primitives": [kind.to_json() for kind in kinds], "known_values": list(map(asdict, known))})

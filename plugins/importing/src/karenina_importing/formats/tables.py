@@ -11,6 +11,7 @@ from typing import Any, Final
 from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, NAMES, QUESTION, TRUTH, choose_roles
 from karenina_benchmark.tables.question_rows import ALIASES, QuestionRows, make_question_rows, name_columns, names_in
+from karenina_benchmark.tables.table_answers import find_unused_types
 from karenina_benchmark.tables.table_reader import Row, find_classes, find_header_problem, name_classes, open_rows
 from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_core.errors import ConfigError
@@ -156,6 +157,12 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
     notes = [*table.notes, *table.warnings]
     unused = [part for column in table.unused for part in _unused_parts(column, mapped.values(), values)]
     notes += [f"not used: {name_columns(unused)}"] if unused else []
+    for column in find_unused_types(unused, values):
+        hint = "" if column.casefold() == "type" else ", in which this column must be called 'type'"
+        notes.append(
+            f"warning: the column {column!r} contains types of answers, which an import does not use; use --map "
+            f"answer=TYPE if all are the same, or the table itself as a benchmark (karenina check FILE){hint}"
+        )
     name, _, key = ".".join(default_paths.get(_RAW_ANSWER, ())).partition(".")
     if (
         key
