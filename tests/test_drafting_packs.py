@@ -19,7 +19,7 @@ QUESTIONS = [
     json.loads(line)
     for line in (Path(__file__).parent / "support" / "questions_to_draft.jsonl").read_text("utf-8").splitlines()
 ]
-OFFERED = ("Choice", "MathEqual", "Quantity")
+OFFERED = ("Choice", "MathEqual", "NumberWithUnit", "Quantity", "SameFormula", "SameMolecule")
 
 
 def write_draft(body: dict[str, Any]) -> str:
