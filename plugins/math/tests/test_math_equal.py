@@ -8,6 +8,8 @@ import sys
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from karenina_math.math_equal import MathEqual
 from karenina_template.templates import Undecided
@@ -60,6 +62,22 @@ def test_a_hostile_expression_is_not_equal_and_soon_ends(text: str) -> None:
     assert verdict is False or isinstance(verdict, Undecided)
     assert time.monotonic() - started < 30
     assert MathEqual().check("21/3", "7") is True
+
+
+@given(st.permutations("xyz"), st.lists(st.integers(1, 40), min_size=4, max_size=4), st.integers(-3, 3))
+def test_a_linear_equation_equals_its_solution_for_a_symbol(names: list[str], numbers: list[int], change: int) -> None:
+    (x, y, z), (a, b, c, d) = names, numbers
+    equation, solved = f"{a}{x} + {b}{y} = {c}{z} - {d}", f"{x} = ({c}{z} - ({d + change}) - {b}{y})/{a}"
+
+    assert MathEqual().check(solved, equation) is (not change)
+
+
+@given(st.permutations("xyz"), st.integers(2, 5), st.sampled_from(["/", r"\cdot "]))
+def test_a_product_equals_its_solution_for_a_factor(names: list[str], power: int, sign: str) -> None:
+    x, y, z = names
+    verdict = MathEqual(domain="positive").check(f"{x} = \\sqrt[{power}]{{{y} {sign} {z}}}", f"{y} = {x}^{power} {z}")
+
+    assert verdict is (sign == "/")
 
 
 PEAKS = """

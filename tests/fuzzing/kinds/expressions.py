@@ -22,6 +22,20 @@ _PIECES: Final = (
     *("(", ")", "[", "]", "{", "}", "|", "\\{", "\\}", "\\left(", "\\right)", "^{", "_{", "\\\\", "\\", "$", "\\("),
     *("\\frac{", "}{", "\\sqrt", "\\sqrt[3]{", "\\pm", "\\pi", "\\infty", "\\in", "\\cup", "\\log", "sin ", "\\binom"),
     *("\\boxed{", "\\text{", "\\begin{pmatrix}", "\\end{pmatrix}", "0.\\overline{", "^\\circ", "\\lfloor", "\\rfloor"),
+    *(
+        "\\sum_{k=1}^{n}",
+        "\\prod_{i=0}^3",
+        "a_{n+1}",
+        "a_k",
+        "0x2d",
+        "5BC0",
+        "FF_{16}",
+        "4 1/2",
+        "\\cos",
+        "<",
+        "ma",
+        "C",
+    ),
     *("and", "or", "no solution", "\\emptyset", "\\mathbb{R}", "floor(", "percent", "__import__('os')", "x^x^"),
 )
 _TEXTS: Final = st.one_of(
@@ -30,7 +44,25 @@ _TEXTS: Final = st.one_of(
     st.tuples(st.sampled_from(_PIECES), st.integers(1, 100_000)).map(lambda part: part[0] * part[1]),
     st.text(max_size=100),
 )
-_TRUTHS: Final = ("7", "x^2-1", "\\{1, 2\\}", "(1, 2)", "[0, 1)", "x = 1, y = 2", "3:2", "\\pm 2", "x < 1", "204_5")
+_TRUTHS: Final = (
+    "7",
+    "x^2-1",
+    "\\{1, 2\\}",
+    "(1, 2)",
+    "[0, 1)",
+    "x = 1, y = 2",
+    "3:2",
+    "\\pm 2",
+    "x < 1",
+    "204_5",
+    "F = ma",
+    "x^3 < 8",
+    "\\sum_{k=1}^{n} k",
+    "\\cos",
+    "a_{n+1} = 2a_n",
+    "x^2 + y^2 < 4",
+    "x^2 + C",
+)
 _RULES: Final = (
     MathEqual(unreadable="wrong"),
     MathEqual(domain="complex", ordered=False, tolerance=0.01),

@@ -180,7 +180,7 @@ def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
     suppliers = [Chem.ResonanceMolSupplier(mol, flags, _MOST_FORMS) for mol in (truth, value)]
     for supplier, truth_is_drawn in zip(suppliers, (True, False), strict=True):
         for form in supplier:
-            if form is None or Chem.SanitizeMol(form, catchErrors=True):
+            if Chem.SanitizeMol(form, catchErrors=True):
                 continue
             if _same_structure(*((form, value) if truth_is_drawn else (truth, form)), stereo):
                 return True

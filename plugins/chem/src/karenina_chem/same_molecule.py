@@ -35,8 +35,9 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
       item undecided ("not_judged", the default).
 
     Ways to draw the same bonds are equal: aromatic rings, charges in nitro groups, salts with a bond, and resonance
-    forms such as *CN=[N+]=[N-]* and *C[N-][N+]#N*. Isotopes and charges count. An InChI does not say where mobile hydrogen atoms are, so they do not count beside one. A structure
-    of more than 3,000 characters, and a comparison that takes too long, are undecided.
+    forms such as *CN=[N+]=[N-]* and *C[N-][N+]#N*. Isotopes and charges count. An InChI does not say where mobile
+    hydrogen atoms are, so they do not count beside one. A structure of more than 3,000 characters, and a comparison
+    that takes too long, are undecided.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

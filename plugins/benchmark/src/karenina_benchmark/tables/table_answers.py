@@ -65,8 +65,8 @@ def declare_rows(
     types = _find_types(table)
     done = RowTemplates([{} for _ in rows], types=types)
     if types is None:
-        for column in find_unused_types(table.roles.unused, [row.row.values for row in table.rows]):
-            what = f"the column {column!r} contains types of answers, but is not used; did you mean 'type'?"
+        for unused in find_unused_types(table.roles.unused, [row.row.values for row in table.rows]):
+            what = f"the column {unused!r} contains types of answers, but is not used; did you mean 'type'?"
             done.warnings.append(what)
     if table.roles.fields:
         for name, of_field in table.roles.fields.items():

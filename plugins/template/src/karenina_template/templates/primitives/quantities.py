@@ -109,8 +109,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         """Return another quantity of the same kind in brackets, such as *0.5 g* of *5 mg (0.5 g)*, or an empty text."""
         for inner in _BRACKETS.findall(text):
             other = read_quantity(inner, self.decimal)
-            is_number = other is not None and other.numbers and not other.high and not other.sign
-            if is_number and contradict(truth.numbers[0], truth.unit, other.numbers[0], other.unit):
+            if other is None or not other.numbers or other.high or other.sign:
+                continue
+            if contradict(truth.numbers[0], truth.unit, other.numbers[0], other.unit):
                 return str(inner)
         return ""
 
