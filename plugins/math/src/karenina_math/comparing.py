@@ -40,6 +40,7 @@ from karenina_math.trees import (
     terms,
     unnamed,
     unnamed_set,
+    without_unit,
 )
 
 _TRIALS: Final = 8
@@ -80,6 +81,11 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
         if not verdict and names and rules.same(_expanded(renamed(truth, names)), _expanded(value)):
             one, other = (name or "the argument of a function" for name in next(iter(names.items())))
             return [None, f"{one} and {other} may mean the same"]
+        numbers = [without_unit(unnamed(tree)) for tree in (truth, value)]
+        if not verdict and (numbers[0] is None) is not (numbers[1] is None):
+            one, other = (number or unnamed(tree) for number, tree in zip(numbers, (truth, value), strict=True))
+            if not symbols_of([one, other]) and rules.same(_expanded(one), _expanded(other)):
+                return [None, "the letters after a number may be a unit"]
         named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
         if not verdict and (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
             return [None, "the terms of a sequence may be the same with other indices"]
@@ -185,6 +191,11 @@ class _Rules:
 
     def _same_rows(self, one: Tree, other: Tree) -> bool:
         """Return whether two tuples, matrices or intervals have the same parts in the same order."""
+        if {one[0], other[0]} == {"matrix", "tuple"}:
+            vector, pair = (one, other) if one[0] == "matrix" else (other, one)
+            items = vector[1] if len(vector) == 2 else [row[0] for row in vector[1:] if len(row) == 1]
+            if len(items) == len(pair) - 1 and all(map(self.same, items, pair[1:])):
+                raise OutOfReach("a vector and a tuple are written in different ways")
         if one[0] != other[0] or len(one) != len(other):
             return False
         if one[0] == "matrix":

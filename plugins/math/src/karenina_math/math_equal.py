@@ -35,12 +35,13 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     - `unreadable`: whether text that is not an expression counts as wrong ("wrong") or leaves the item undecided
       ("not_judged", the default).
 
-    Expressions are equal if they have the same values, to 45 digits, at several points. *x = 3* and *AB = 3* equal *3*,
-    *x = 2, y = 1* the pair *(2, 1)*, an inequality its interval, *F = ma* equals *a = F/m*, and *3:2* equals *6:4*. *i*
-    and *e* are constants. Undecided are *log* if the result depends on its base, *1/2x*, the same number in another
-    base (*204_5* for *54*), *1 or 2* for *1 and 2*, equations that are equal for positive numbers only, *x^2 + c* for
-    *x^2 + C*, infinite sums, *1,22* for *1.22*, a text of more than 2,000 characters, and a comparison that takes too
-    long.
+    Expressions are equal if they have the same values, to 45 digits, at several points. Equal are *x = 3* or
+    the segment *AB = 3* and *3*, named values *x = 2, y = 1* and the pair *(2, 1)*, an inequality and its interval, and
+    the equations *F = ma* and *a = F/m*. The letters *i* and *e* are constants. Undecided are *log* if the result
+    depends on its base, *1/2x*, the same number in another base (*204_5* for *54*) or with a unit (*3 cm* for *3*),
+    the words *1 or 2* for *1 and 2*, equations that are equal for positive numbers only, the constant of an integration
+    with another name (*x^2 + c* for *x^2 + C*), infinite sums, *1,22* for *1.22*, a text of more than 2,000 characters,
+    and a comparison that takes too long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -151,7 +151,7 @@ class Operands(Cursor, ABC):
             return ["root", inner, index] if index is not None else ["root", inner, ["number", "2"]]
         if plain in FUNCTIONS:
             return self._function(plain)
-        if plain in GREEK:
+        if plain in GREEK or plain in ("hbar", "ell"):
             return self._symbol(plain)
         match name:
             case "\\pi" | "\\infty":
@@ -168,6 +168,10 @@ class Operands(Cursor, ABC):
                     raise TooLarge("a set with a condition is not read")
                 self._expect("\\}")
                 return ["set", *found[1:]]
+            case "\\langle":
+                found = self.items()
+                self._expect("\\rangle")
+                return ["tuple", *found[1:]]
             case "\\sum" | "\\prod":
                 return self._series(plain)
             case "\\lfloor" | "\\lceil":

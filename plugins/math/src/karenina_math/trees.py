@@ -14,6 +14,11 @@ Tree = list[Any]
 _VARIABLE: Final = ("symbol", "apply")
 """What an inequality can limit: *x* or *f(x)*."""
 MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_UNITS: Final = frozenset(
+    ("m", "cm", "mm", "km", "nm", "g", "kg", "mg", "s", "ms", "h", "N", "J", "kJ", "W", "kW", "V", "A", "K", "L", "ml", "mL",
+     "Pa", "kPa", "Hz", "mol", "ft", "lb", "mph", "C")
+)  # fmt: skip
+"""Units that a product of symbols may be."""
 _CONSTANTS: Final = frozenset({"C", "c", "K", "k", "C_1", "c_1", "K_1", "k_1"})
 SETS: Final = frozenset({"set", "interval", "union", "intersection", "difference", "reals"})
 
@@ -237,6 +242,25 @@ def other_names(truth: Tree, value: Tree) -> dict[str, str]:
         for tree in (truth, value)
     ]
     return pair if "" in ours | theirs or (ours <= constants[0] and theirs <= constants[1]) else {}
+
+
+def without_unit(tree: Tree) -> Tree | None:
+    """Return *3* for *3 cm^2* and *3 m/s*, whose letters may be a unit or symbols, or None for other trees."""
+    if tree[0] == "over" and _letters(tree[2]) in _UNITS:
+        tree = tree[1]
+    letters = ""
+    while tree[0] == "times" and (letter := _letters(tree[2])):
+        letters, tree = letter + letters, tree[1]
+    return tree if letters in _UNITS and not symbols_of(tree) else None
+
+
+def _letters(tree: Tree) -> str:
+    """Return the letters of a symbol, a power of one, or a product of symbols; otherwise an empty text."""
+    if tree[0] == "power":
+        return _letters(tree[1])
+    if tree[0] == "times" and (first := _letters(tree[1])):
+        return first + _letters(tree[2])
+    return str(tree[1]) if tree[0] == "symbol" else ""
 
 
 def renamed(tree: Any, names: Mapping[str, str]) -> Any:
