@@ -15,8 +15,8 @@ _VARIABLE: Final = ("symbol", "apply")
 """What an inequality can limit: *x* or *f(x)*."""
 MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _UNITS: Final = frozenset(
-    ("m", "cm", "mm", "km", "nm", "g", "kg", "mg", "s", "ms", "h", "N", "J", "kJ", "W", "kW", "V", "A", "K", "L", "ml", "mL",
-     "Pa", "kPa", "Hz", "mol", "ft", "lb", "mph", "C")
+    ("m", "cm", "mm", "km", "nm", "g", "kg", "mg", "s", "ms", "h", "N", "J", "kJ", "W", "kW", "V", "A", "K", "L", "ml",
+     "mL", "Pa", "kPa", "Hz", "mol", "ft", "lb", "mph", "C")
 )  # fmt: skip
 """Units that a product of symbols may be."""
 _CONSTANTS: Final = frozenset({"C", "c", "K", "k", "C_1", "c_1", "K_1", "k_1"})

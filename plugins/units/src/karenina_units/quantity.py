@@ -27,7 +27,7 @@ from karenina_template.templates.primitives.units import MULTIPLES, find_unit, k
 from karenina_template.templates.primitives.values import Number, exact, text_of
 from karenina_units.conversion import Converted, UnknownMolarMass, convert, has_offset, is_number
 from karenina_units.unit_text import Unit, is_unit, read_unit
-from karenina_units.written import clean, has_two_signs, rate_beside, split_sum, split_uncertainty
+from karenina_units.written import clean, has_two_signs, rate_beside, split_sum, split_uncertainty, with_rate
 
 _LONGEST: Final = 2_000
 _SLACK: Final = Fraction(1, 10**9)
@@ -185,6 +185,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
         repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
+            if (rate := with_rate(text)) != text:
+                return self._judge(rate, truth)
             is_repeated = any(self._compare(one, truth) is True for one in repeated)
             if is_repeated and len(quantities) == 1 and not self._is_near(quantities[0], truth):
                 return Unreadable(f"the quantity in brackets in {_quoted(text)} contradicts the one before it")

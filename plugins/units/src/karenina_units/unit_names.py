@@ -64,7 +64,7 @@ arcsecond_          ; as_        ; arcsecond, arc second                      ; 
 base_               ; bp, nt     ; base pair, basepair, nucleotide            ; k M G T
 base_               ; _b         ; base                                       ; k M G T
 international_unit_ ; IU, U      ; international unit                         ; n u m k M
-equivalent_         ; Eq         ; equivalent                                 ; u m
+equivalent_         ; Eq, _eq    ; equivalent                                 ; u m
 osmole_             ; Osm, osm, osmol ; osmole                                ; u m
 morgan_             ; morgan     ; morgan                                     ; c
 byte_               ; B          ; byte                                       ; k M G T P Ki Mi Gi Ti
@@ -174,6 +174,7 @@ decibel_                   ; dB                 ; decibel
 """
 """A unit on each line: its name in pint (with `or` between names for one symbol), symbols, and words."""
 
+_PLURALS: Final = frozenset(("mgs", "mls", "mLs", "kms", "cms", "mms", "gs"))
 _ENGLISH: Final = frozenset(("a", "as", "at", "in", "am", "pm", "no", "per"))
 
 
@@ -224,12 +225,16 @@ def find_names(written: str) -> tuple[str, ...]:
         return _SYMBOLS[written]
     if written in ("Calorie", "Calories"):
         return ("kilocalorie",)
+    if written in _PLURALS:
+        return _SYMBOLS[written[:-1]]
     word = written.casefold()
     for name in (word, word[:-1] if word.endswith("s") and len(word) > 3 else word, _singular(word)):
         if name in _WORDS:
             return _WORDS[name]
     readings = _WITH_ANY_PREFIX.get(word, {})
     same_symbol = {spelling for spelling in readings if spelling[1:] == written[1:]}
+    if same_symbol and written[:1] in ("g", "t") and written not in readings:  # gK is g K, not GK
+        return ()
     if len(same_symbol) == 1 and (written in readings or not written.isupper()):
         return _SYMBOLS.get(same_symbol.pop(), ())
     units = _ANY_CASE.get(word, set()).union(readings.values())

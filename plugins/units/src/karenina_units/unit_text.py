@@ -42,6 +42,8 @@ _APART: Final = re.compile("(?<=[\u2070\u00b9\u00b2\u00b3\u2074-\u2079])(?=[^\\W
 """The place between a raised exponent and the next unit, as in *kg m\u00b2s\u207b\u00b2*."""
 _WITHOUT_SPACE: Final = re.compile(r"(?<![^\W\d])(N|g|m(?=s))(m|s)(?=(?:\^|\*\*)?\(?-[1-9]|(?<=m)(?:\^|\*\*)?\(?[2-9])")
 """Two units before an exponent that look like another one: *Nm^2*, *gm^-3* and *ms^-1*, which may also be 1/ms."""
+_PER_KELVIN: Final = re.compile(r"(?<=/)\s?(kg|g|mol|m|cm)K(?![^\W\d])")
+"""Two units below a slash: *J/gK*, and *W/mK*, which may also be per millikelvin."""
 _BODY_SURFACE: Final = re.compile(r"1[.,]73\s?m\s?\^?2")
 """The area to which kidney function is normalized, as in *mL/min/1.73 m²*."""
 
@@ -61,6 +63,9 @@ def read_unit(text: str) -> tuple[Unit, ...]:
     if _WITHOUT_SPACE.search(written):
         meanings = read_unit(_WITHOUT_SPACE.sub(r"\1 \2", written))
         return (*meanings, *_meanings(written)) if "ms" in written else meanings
+    if _PER_KELVIN.search(written):
+        meanings = read_unit(_PER_KELVIN.sub(r"\1 K", written))
+        return (*meanings, *_meanings(written)) if "mK" in written else meanings
     return _meanings(written)
 
 

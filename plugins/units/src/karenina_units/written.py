@@ -24,6 +24,8 @@ _RATE: Final = re.compile(
     re.IGNORECASE,
 )
 """Words after a unit that make it another one: 5 mg daily is not 5 mg."""
+_PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "yearly": "yr", "annually": "yr"}
+_ADVERB: Final = re.compile(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
 _MARKUP: Final = "*_` \t\n"
 
 
@@ -57,6 +59,11 @@ def has_two_signs(text: str) -> bool:
 def split_sum(text: str) -> list[str]:
     """Return the parts of a quantity that is written in several units, such as *5 ft* and *10 in*."""
     return _NEXT_PART.split(text)
+
+
+def with_rate(text: str) -> str:
+    """Return *5 mg/d* for *5 mg daily*: the text with a unit of time for an adverb behind a unit."""
+    return _ADVERB.sub(lambda match: f"/{_PERIODS[match[1].casefold()]}", text)
 
 
 def rate_beside(text: str, quantities: Sequence[Quantity]) -> str:
