@@ -83,8 +83,8 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
             return [None, f"{one} and {other} may mean the same"]
         numbers = [without_unit(unnamed(tree)) for tree in (truth, value)]
         if not verdict and (numbers[0] is None) is not (numbers[1] is None):
-            one, other = (number or unnamed(tree) for number, tree in zip(numbers, (truth, value), strict=True))
-            if not symbols_of([one, other]) and rules.same(_expanded(one), _expanded(other)):
+            alone = [number or unnamed(tree) for number, tree in zip(numbers, (truth, value), strict=True)]
+            if not symbols_of(alone) and rules.same(*map(_expanded, alone)):
                 return [None, "the letters after a number may be a unit"]
         named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
         if not verdict and (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
