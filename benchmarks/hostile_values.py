@@ -3,7 +3,7 @@
     python benchmarks/hostile_values.py [--rounds N]
 
 The answers are recorded, and a field of each template is the whole answer (`from: answer.text`). Of 120 items, 60 are
-hostile: towers of powers, 100,000 brackets, huge exponents, megabytes of text, control characters. The run has to end,
+hostile: towers of powers, 100,000 brackets, huge exponents, a megabyte of text, control characters. The run has to end,
 leave each hostile value undecided with a reason, and count the good ones as right. The program prints how many are, how
 long the run takes, and the memory that the command and its children take together at most. It exits with 1 if anything
 else happens, or the memory is above 300 MB.
@@ -58,23 +58,23 @@ HOSTILE = {
         r"\sum_{k=1}^{1000} \sum_{j=1}^{1000} \sum_{i=1}^{1000} k^{j^{i}}", "2" + "!" * 100,
     ],
     "Quantity": [
-        "5e999999999 mg", "10^10^10^10 mg", "(" * 100_000, "5 " + "m/" * 50_000, "5 mg " * 200_000,
-        "5 " + "kilo" * 250_000 + "gram", "5 mg ± " * 20_000, r"\frac{" * 20_000 + "5 mg", CONTROL,
+        "5e999999999 mg", "10^10^10^10 mg", "(" * 100_000, "5 " + "m/" * 50_000, "5 mg " * 20_000,
+        "5 " + "kilo" * 25_000 + "gram", "5 mg ± " * 20_000, r"\frac{" * 20_000 + "5 mg", CONTROL,
         "5 m" + "²" * MEGABYTE, "1/" * 50_000 + "2 scoops", "5 m^999999999 flurbs",
     ],
     "SameMolecule": [
         "C" * MEGABYTE, "C(" * 100_000, "[" * 100_000 + "]" * 100_000, "C%99" * 700, "C1CC" * 100_000, CONTROL,
-        "[Xx+999999999]", "[C]]" * 700, "C=" * 1_400 + "(", "InChI=1S/" + "C9" * 1_000_000, "c1" * 1_400,
+        "[Xx+999999999]", "[C]]" * 700, "C=" * 1_400 + "(", "InChI=1S/" + "C9" * 50_000, "c1" * 1_400,
         "C1" + "C(C1)(C1)" * 300,
     ],
     "SameFormula": [
         "(" * 100_000, "(H" * 200 + ")" * 200, "H" * MEGABYTE, "H2O" * 200 + "?", CONTROL, "^" * 100_000,
-        "SO4^" + "+-" * 200, "\\ce{" * 20_000, "[" * 100_000 + "]" * 100_000, "·" * MEGABYTE, "SO4^9x" * 200,
+        "SO4^" + "+-" * 200, "\\ce{" * 20_000, "[" * 100_000 + "]" * 100_000, "·" * 100_000, "SO4^9x" * 200,
         "_" * 100_000,
     ],
     "SameTerm": [
-        "(" * 100_000, "a" * MEGABYTE, "/" * 100_000, CONTROL, "TP53" * 100_000, "TP53/" * 50_000, "\u0301" * MEGABYTE,
-        "\u03b1" * 900, "*" * MEGABYTE, "http://" * 100_000, "%s%n" * 200, "' OR 1=1; DROP TABLE names; --",
+        "(" * 100_000, "a" * 100_000, "/" * 100_000, CONTROL, "TP53" * 100_000, "TP53/" * 50_000, "\u0301" * MEGABYTE,
+        "\u03b1" * 900, "*" * 100_000, "http://" * 100_000, "%s%n" * 200, "' OR 1=1; DROP TABLE names; --",
     ],
 }  # fmt: skip
 
