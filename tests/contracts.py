@@ -7,6 +7,8 @@ from typing import Any
 
 from karenina_core import ANY, ArtifactKeys, Slot, Stage
 from karenina_core.stages.stage import RegisteredStage
+from karenina_sandbox.prepare_sandbox import WORKSPACE_PATCH
+from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.conversations import CONVERSATION
 
 K = ArtifactKeys
@@ -78,7 +80,7 @@ CONTRACTS = [
         "GenerateAnswer",
         Slot.GENERATE_ANSWER,
         "answer",
-        optional={K.ANSWER_CLASS, K.WORKSPACE_PATH},
+        optional={K.ANSWER_CLASS, K.WORKSPACE_PATH, AGENT_WORK},
         produces={
             K.RAW_LLM_RESPONSE,
             K.TRACE_MESSAGES,
@@ -205,6 +207,7 @@ CONTRACTS = [
             K.FINAL_AI_MESSAGE,
             K.TRACE_VALIDATION_FAILED,
             K.WORKSPACE_PATH,
+            AGENT_WORK,
             K.RUBRIC_RESULT,
         },
         produces={K.AGENTIC_TRAIT_SCORES, K.AGENTIC_TRAIT_TRACES},
@@ -246,7 +249,7 @@ ALTERNATIVES = [
     replace(
         PARSED,
         name="AgenticParseTemplate",
-        optional=PARSED.optional | {K.WORKSPACE_PATH},
+        optional=PARSED.optional | {K.WORKSPACE_PATH, AGENT_WORK},
         produces=PARSED.produces | {K.INVESTIGATION_TRACE, K.AGENTIC_PARSING_PERFORMED, K.DEEP_JUDGMENT_PERFORMED},
         extra={"precedence": 20},
     ),
@@ -257,6 +260,32 @@ ALTERNATIVES = [
         requires={CONVERSATION},
         optional={K.ANSWER_CLASS},
         before={Slot.ABSTENTION_CHECK, Slot.SUFFICIENCY_CHECK, Slot.PARSE_TEMPLATE, Slot.RUBRIC_EVALUATION},
+    ),
+    contract(
+        "PrepareSandbox",
+        None,
+        "answer",
+        optional={K.WORKSPACE_PATH},
+        produces={AGENT_WORK},
+        after={Slot.VALIDATE_TEMPLATE},
+        before={Slot.GENERATE_ANSWER},
+    ),
+    contract(
+        "CaptureWorkspace",
+        None,
+        "answer",
+        requires={AGENT_WORK, K.RAW_LLM_RESPONSE},
+        produces={WORKSPACE_PATCH},
+        after={Slot.GENERATE_ANSWER},
+        before={Slot.PARSE_TEMPLATE},
+    ),
+    contract(
+        "RunChecks",
+        None,
+        "answer",
+        requires={WORKSPACE_PATCH},
+        optional={K.ANSWER_CLASS},
+        after={Slot.GENERATE_ANSWER},
     ),
 ]
 
