@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -123,3 +125,46 @@ def test_a_killed_agent_works_again_in_a_new_folder(tmp_path: Path) -> None:
     assert outcome(tmp_path) == "correct"
     assert (tmp_path / "tool.count").read_text() == ".."
     assert [one.name for one in (tmp_path / "root").iterdir()] == ["task"]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("number", [20, 200])
+def test_a_run_that_is_killed_ten_times_repeats_only_what_was_lost(number: int, tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    counter = tmp_path / "runs"
+    program = (
+        f"import os, time\nopen({str(counter)!r}, 'a').write('.')\ntime.sleep(0.2)\nprint(open('answer.txt').read())\n"
+    )
+    questions = []
+    for at in range(number):
+        folder = tmp_path / f"root/task{at}"
+        folder.mkdir()
+        (folder / "program.py").write_text(program + f"# {at}\n", "utf-8")
+        (folder / "answer.txt").write_text("0", "utf-8")
+        prints = {"from": "checks.prints.output", "ground_truth": "42\n"}
+        checks = {"prints": {"run": ["python", "program.py"]}}
+        questions.append(
+            {"id": f"q{at}", "question": f"Number {at}?", "workspace_path": f"task{at}", "checks": checks}
+            | {"answer": {"found": prints}}
+        )
+    benchmark = {"karenina": 1, "name": "tasks", "workspace_root": "root", "questions": questions}
+    (tmp_path / "tasks.yaml").write_text(json.dumps(benchmark), "utf-8")
+    kills, workers, drawn = 10, 2, random.Random(number)
+    with recording_server(Agent(["true"])) as server:
+        command = [*run_command(tmp_path, server), "--set", f"max_concurrency={workers}"]
+        for _ in range(kills):
+            with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(drawn.uniform(2, 6) + number / 40)
+                    break
+                os.killpg(process.pid, signal.SIGKILL)
+        subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600, check=True)
+        made = len(server.seen)
+        subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600, check=True)
+        assert len(server.seen) == made
+
+    results = [json.loads(line) for line in (tmp_path / "tasks.results.jsonl").read_text("utf-8").splitlines()]
+    assert [line["outcome"] for line in results if "outcome" in line] == ["correct"] * number
+    assert sorted(one.name for one in (tmp_path / "root").iterdir()) == sorted(f"task{at}" for at in range(number))
+    assert made <= 3 * number + kills * workers
+    assert len(counter.read_text()) <= 2 * number + kills * workers

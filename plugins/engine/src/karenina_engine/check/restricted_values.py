@@ -462,7 +462,8 @@ class _Finder:
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
         files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _strings_in(value))]
-        restricted = RestrictedValue(name, text, shown, meaning, setting, places=places, files=tuple(files))
+        named = tuple(dict.fromkeys(files))
+        restricted = RestrictedValue(name, text, shown, meaning, setting, places=places, files=named)
         earlier = self.found.get((restricted.name, restricted.value))
         if earlier is None:
             self.found[(restricted.name, restricted.value)] = restricted
