@@ -23,7 +23,6 @@ import pytest
 from servers import RecordingServer, recording_server
 from users import User
 
-from karenina_agentic.workspace_copy import WorkspaceError, resolve_root
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.config_files import read_config_section
 from karenina_core import VerificationConfig
@@ -32,6 +31,7 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.plugins import active_plugins
 from karenina_engine.check.restricted_values import check_restricted_values, find_restricted_values, names_and_values
 from karenina_engine.user_files import digest_of_values
+from karenina_toolkit.files.workspace_copy import WorkspaceError, resolve_root
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:

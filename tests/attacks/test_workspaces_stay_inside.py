@@ -21,12 +21,12 @@ import pytest
 from folders import nest_folders, write_files
 from servers import recording_server
 
-from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
 from karenina_core.models.ports import Message, SourceFolder, ToolCall
 from karenina_toolkit.agents.tools import run_tool
 from karenina_toolkit.agents.workspace_tools import make_workspace_tools
 from karenina_toolkit.files.created_folders import CreatedFolder, FolderReplaced
 from karenina_toolkit.files.source_digest import digest_folder
+from karenina_toolkit.files.workspace_copy import WorkspaceError, copy_folder
 
 if TYPE_CHECKING:
     from conftest import Environment

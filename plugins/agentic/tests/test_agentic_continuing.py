@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
-from karenina_agentic.workspace_copy import unique_name
 from karenina_core import Question, VerificationConfig
 from karenina_core.models.ports import SourceFolder
 from karenina_toolkit.files.source_digest import digest_folder
+from karenina_toolkit.files.workspace_copy import unique_name
 
 
 def folders_of(root: Path, path: str = "one", **settings: object) -> list[SourceFolder]:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from karenina_agentic.workspace_copy import unique_name
-from karenina_agentic.workspace_removal import CLEANUP_LIST, remove_orphans
+from karenina_agentic.workspace_removal import remove_orphans
 from karenina_toolkit.files.created_folders import CleanupList, CreatedFolder
+from karenina_toolkit.files.workspace_copy import CLEANUP_LIST, unique_name
 
 KILLED = """
 import os, sys
 from pathlib import Path
-from karenina_agentic.workspace_copy import unique_name
-from karenina_agentic.prepare_workspace import create_folder
+from karenina_toolkit.files.workspace_copy import unique_name
+from karenina_toolkit.files.workspace_copy import create_folder
 for name in sys.argv[2:]:
     folder = create_folder(Path(sys.argv[1]) / (name if name == "data" else unique_name(name, "run", None)))
     (folder.path / "inside").mkdir()

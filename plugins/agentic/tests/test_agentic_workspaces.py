@@ -18,12 +18,12 @@ from agentic_models import question
 from folders import nest_folders, write_files
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
-from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, Rubric
 from karenina_testing import StageRun, run_stage
 from karenina_toolkit.files.created_folders import CreatedFolder
+from karenina_toolkit.files.workspace_copy import WorkspaceError, copy_folder
 
 pytestmark = pytest.mark.alone
 
@@ -284,7 +284,7 @@ def test_it_is_in_the_plan_where_an_agent_judges(
 
 
 def test_a_copy_is_bounded_in_depth_and_links(tmp_path: Path) -> None:
-    from karenina_agentic.workspace_copy import DEEPEST, MOST_LINKED
+    from karenina_toolkit.files.workspace_copy import DEEPEST, MOST_LINKED
 
     source = tmp_path / "deep"
     own = CreatedFolder.make(source)

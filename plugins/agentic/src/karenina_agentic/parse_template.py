@@ -19,7 +19,6 @@ from karenina_agentic.investigation import (
     judge_tools,
 )
 from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
-from karenina_agentic.workspace_copy import WorkspaceError
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
@@ -29,6 +28,7 @@ from karenina_core.stages.stage import ModelNeed
 from karenina_template.parsing_stage import ParsingStage, fill_template, read_hints
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.agent_work import AGENT_WORK
+from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.stage_support import make_judge_input
 
 if TYPE_CHECKING:

@@ -13,25 +13,27 @@ from karenina_agentic.settings import (
     agentic_traits,
     needs_workspace,
     uses_agentic_parsing,
-    works_in_folder,
 )
-from karenina_agentic.workspace_copy import (
+from karenina_agentic.workspace_removal import remove_orphans
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core.data.trust import Trust
+from karenina_core.models.ports import SourceFolder
+from karenina_core.stages.stage import ModelNeed
+from karenina_toolkit.agent_work import works_in_folder
+from karenina_toolkit.files.created_folders import CreatedFolder
+from karenina_toolkit.files.workspace_copy import (
+    CLEANUP_LIST,
     WorkspaceError,
     check_links,
     copy_folder,
+    create_folder,
     is_created_name,
     make_slug,
     resolve_folder,
     resolve_root,
     unique_name,
 )
-from karenina_agentic.workspace_removal import CLEANUP_LIST, remove_orphans
-from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
-from karenina_core.data.trust import Trust
-from karenina_core.models.ports import SourceFolder
-from karenina_core.stages.stage import ModelNeed
-from karenina_toolkit.files.created_folders import CreatedFolder
 
 Ts = TypeVarTuple("Ts")
 
@@ -141,20 +143,6 @@ class PrepareWorkspace(Stage):
         else:
             context.log.info("the workspace %s will be kept", path)
         return path
-
-
-def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder. If `noted` is true and this process is killed, a later run removes the folder.
-
-    Raises `WorkspaceError` if the folder cannot be created.
-    """
-    try:
-        folder = CreatedFolder.make(path)
-    except OSError as error:
-        raise WorkspaceError(f"the workspace {path} could not be created: {error.strerror}") from None
-    if noted:
-        CLEANUP_LIST.add(folder)
-    return folder
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from karenina_agentic.workspace_copy import MOST_BYTES
 from karenina_core import Slot
 from karenina_core.data.rubrics import AgenticRubricTrait
-from karenina_core.errors import PluginError
-from karenina_core.models.adapters import AgentTier
 from karenina_core.models.settings_models import AllowedInFiles
-from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
+from karenina_toolkit.files.workspace_copy import MOST_BYTES
 
 if TYPE_CHECKING:
-    from karenina_core import ModelConfig, Question, VerificationConfig
+    from karenina_core import Question, VerificationConfig
 
 PARSING_STAGE: Final = "AgenticParseTemplate"
 _PARSE_SLOT: Final = Slot.PARSE_TEMPLATE.config_name
@@ -93,34 +90,6 @@ def uses_agentic_parsing(config: VerificationConfig) -> bool:
     """
     named = config.core.slots.get(_PARSE_SLOT)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing
-
-
-def is_file_agent(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model is an agent with its own file tools, which works in the question's folder.
-
-    Recorded answers and unknown interfaces do not count.
-    """
-    try:
-        spec = find_adapter(plugins_of(config), model.interface).spec
-    except PluginError:
-        return False  # the run itself reports the unknown interface
-    return spec.tier is AgentTier.DEEP_AGENT and not spec.recorded
-
-
-def works_in_folder(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model answers a question with a folder by working there.
-
-    Agents with their own file tools always do. With a sandbox, so does every model whose adapter has an agent port.
-    """
-    if is_file_agent(config, model):
-        return True
-    if not (config.has("sandbox") and config.setting("sandbox")):
-        return False
-    try:
-        spec = find_adapter(plugins_of(config), model.interface).spec
-    except PluginError:
-        return False  # the run itself reports the unknown interface
-    return spec.agent is not None and not spec.recorded
 
 
 def needs_workspace(config: VerificationConfig, question: Question) -> bool:

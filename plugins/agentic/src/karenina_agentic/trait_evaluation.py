@@ -26,7 +26,6 @@ from karenina_agentic.investigation import (
 )
 from karenina_agentic.prepare_workspace import make_cleanup
 from karenina_agentic.settings import AgenticSettings, agentic_traits
-from karenina_agentic.workspace_copy import WorkspaceError, make_slug, unique_name
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
@@ -37,6 +36,7 @@ from karenina_core.stages.stage import ModelNeed
 from karenina_rubric.score_schema import Json, Score, read_score, score_schema
 from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.files.created_folders import CreatedFolder
+from karenina_toolkit.files.workspace_copy import WorkspaceError, make_slug, unique_name
 from karenina_toolkit.stage_support import JudgeInput, gather_all, make_judge_input
 from karenina_toolkit.structured import ask, object_schema
 

@@ -6,13 +6,9 @@ A later run only removes folders with a name that a run creates, below its own w
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
-from karenina_agentic.workspace_copy import is_created_name
 from karenina_toolkit.files import created_folders
-from karenina_toolkit.files.created_folders import CleanupList
-
-CLEANUP_LIST: Final = CleanupList("workspaces")
+from karenina_toolkit.files.workspace_copy import CLEANUP_LIST, is_created_name
 
 
 def remove_orphans(root: Path) -> None:

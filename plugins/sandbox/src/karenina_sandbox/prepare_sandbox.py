@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from karenina_agentic.settings import works_in_folder
-from karenina_agentic.workspace_copy import MOST_BYTES, WorkspaceError
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.artifacts.artifact import ArtifactKey
@@ -19,7 +17,8 @@ from karenina_sandbox.settings import SandboxSettings, find_provider, make_polic
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import COMMAND_SECONDS, RunCommand, WorkspaceWork
-from karenina_toolkit.agent_work import AGENT_WORK
+from karenina_toolkit.agent_work import AGENT_WORK, works_in_folder
+from karenina_toolkit.files.workspace_copy import MOST_BYTES, WorkspaceError
 from karenina_toolkit.kept_files import keep_file
 from karenina_toolkit.plugin_lookup import plugins_of
 

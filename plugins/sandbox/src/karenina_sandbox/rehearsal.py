@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from karenina_agentic.workspace_copy import WorkspaceError
 from karenina_core.data.sections import KnownValue
 from karenina_core.namespaces import read_owned
 from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
@@ -17,6 +16,7 @@ from karenina_sandbox.settings import sandbox_problem
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_template.question_template import template_of
+from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
-from karenina_agentic.workspace_copy import WorkspaceError
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import PortError, SourceFolder
@@ -27,6 +26,7 @@ from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import is_recordable
 from karenina_template.question_template import known_values_of
 from karenina_template.templates.bound_template import ANSWER_CLASS
+from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:

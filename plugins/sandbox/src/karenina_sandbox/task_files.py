@@ -13,17 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import to_thread
 
-from karenina_agentic.prepare_workspace import create_folder
-from karenina_agentic.workspace_copy import (
-    MOST_BYTES,
-    WorkspaceError,
-    copy_folder,
-    is_created_name,
-    resolve_folder,
-    resolve_root,
-    unique_name,
-)
-from karenina_agentic.workspace_removal import CLEANUP_LIST
 from karenina_core.models.ports import SourceFolder
 from karenina_sandbox.capture.folders import apply_patch, compare_folders
 from karenina_sandbox.fields import is_diff
@@ -31,6 +20,17 @@ from karenina_sandbox.patch import Patch
 from karenina_sandbox.unified_diff import MOST_READ, apply_diff
 from karenina_toolkit.files.safe_paths import open_file, resolve_links
 from karenina_toolkit.files.source_digest import digest_folder
+from karenina_toolkit.files.workspace_copy import (
+    CLEANUP_LIST,
+    MOST_BYTES,
+    WorkspaceError,
+    copy_folder,
+    create_folder,
+    is_created_name,
+    resolve_folder,
+    resolve_root,
+    unique_name,
+)
 
 if TYPE_CHECKING:
     from karenina_core import Question, VerificationConfig

@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.artifacts.artifact import ArtifactKey
+from karenina_core.errors import PluginError
+from karenina_core.models.adapters import AgentTier
+from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
 if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Tool
 
 
@@ -37,3 +42,18 @@ class AgentWork(ABC):
 
 AGENT_WORK: Final = ArtifactKey[AgentWork | None]("agent_work", AgentWork)
 """The work on the answer. None if there is no workspace, and no recording can contain work."""
+
+
+def works_in_folder(config: VerificationConfig, model: ModelConfig) -> bool:
+    """Return whether a model answers a question with a folder by working there.
+
+    Agents with their own file tools always do. With a sandbox, so does every model whose adapter has an agent port.
+    Recorded answers and unknown interfaces do not count.
+    """
+    try:
+        spec = find_adapter(plugins_of(config), model.interface).spec
+    except PluginError:
+        return False  # the run itself reports the unknown interface
+    if spec.recorded or spec.agent is None:
+        return False
+    return spec.tier is AgentTier.DEEP_AGENT or bool(config.has("sandbox") and config.setting("sandbox"))

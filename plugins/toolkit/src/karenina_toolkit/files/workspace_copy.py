@@ -16,8 +16,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
-from karenina_toolkit.files.created_folders import printable_path
+from karenina_toolkit.files.created_folders import CleanupList, CreatedFolder, printable_path
 from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
+
+CLEANUP_LIST: Final = CleanupList("workspaces")
+"""The copies that this process has created. If it is killed, a later run removes them."""
 
 LONGEST_BASE: Final = 80
 """The maximum number of characters of a folder's name that are used in the names of its copies."""
@@ -98,6 +101,20 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 def is_created_name(name: str) -> bool:
     """Return whether a run created the file or folder with the given name. Copies skip such entries."""
     return _CREATED_NAME.search(name) is not None
+
+
+def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
+    """Create a folder. If `noted` is true and this process is killed, a later run removes the folder.
+
+    Raises `WorkspaceError` if the folder cannot be created.
+    """
+    try:
+        folder = CreatedFolder.make(path)
+    except OSError as error:
+        raise WorkspaceError(f"the workspace {path} could not be created: {error.strerror}") from None
+    if noted:
+        CLEANUP_LIST.add(folder)
+    return folder
 
 
 def make_slug(text: str) -> str:
