@@ -33,13 +33,16 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 COMMAND = Path(sysconfig.get_path("scripts"), "karenina")
 NOT_IMPORTED = ("karenina_ray", "karenina_embedding")
 """Plugins whose libraries start threads when they are imported; a process with threads cannot be forked."""
-IMPORTED_LATE = ("filelock", "genai_prices", "openpyxl", "regex", "sqlite3", "stevedore.extension", "uvloop", "yaml")
-"""Libraries that functions of ours import when they need them."""
+IMPORTED_LATE = (
+    *("encodings.utf_8_sig", "filelock", "genai_prices", "openpyxl", "regex", "rich._emoji_codes", "rich.logging"),
+    *("sqlite3", "stevedore.extension", "typer._adapters", "uvloop", "yaml"),
+)
+"""Modules that functions import when they need them."""
 FORKS = sys.platform == "linux"
 MOST_BYTES = 150_000
 """Bytes of arguments and environment that one message can hold."""
@@ -380,12 +383,16 @@ def _build_models() -> None:
 
 
 def _find_plugins() -> None:
-    """Find the installed plugins, and build the command with theirs."""
-    from karenina_cli.app import build_command
+    """Find the installed plugins, and build the command with theirs, and the options of each."""
+    import typer
+
+    from karenina_cli.app import build_app
     from karenina_core.plugins import active_plugins
 
     active_plugins()
-    build_command()
+    group: Any = typer.main.get_command(build_app())
+    for name, command in group.commands.items():
+        command.make_context(name, [], resilient_parsing=True)
 
 
 def _run_command(request: bytes, streams: list[int]) -> NoReturn:

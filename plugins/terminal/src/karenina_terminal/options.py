@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, is_dataclass
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, Self, get_args
 
@@ -149,18 +149,23 @@ class _GroupedCommand:
     def _kinds(self) -> dict[str, Any]:
         return {own.name: own.annotation for own in self._own()}
 
-    def _own(self) -> list[inspect.Parameter]:
-        return list(inspect.signature(self._command, eval_str=True).parameters.values())
+    def _own(self) -> tuple[inspect.Parameter, ...]:
+        return _parameters(self._command)
 
-    def _listed(self, group: Any) -> list[inspect.Parameter]:
+    def _listed(self, group: Any) -> Sequence[inspect.Parameter]:
         """Return the options of a group as parameters."""
         if not _is_dynamic(group):
-            return list(inspect.signature(group, eval_str=True).parameters.values())
+            return _parameters(group)
         kinds = self._kinds().values()
         static = [other for other in kinds if _is_group(other) and not _is_dynamic(other)]
-        parameters = self._own()
-        parameters += [parameter for other in static for parameter in self._listed(other)]
+        parameters = [*self._own(), *(parameter for other in static for parameter in self._listed(other))]
         return list(group.option_parameters({name for parameter in parameters for name in _option_names(parameter)}))
+
+
+@cache
+def _parameters(of: Callable[..., object]) -> tuple[inspect.Parameter, ...]:
+    """Return the parameters, with their types. To evaluate these takes a fifth of the start of a command."""
+    return tuple(inspect.signature(of, eval_str=True).parameters.values())
 
 
 def _is_group(kind: Any) -> bool:
