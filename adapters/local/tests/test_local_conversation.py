@@ -31,7 +31,7 @@ class Local(ScriptedModels):
             return super().model(id, **fields)
         extra = {"slots": 1, "context": 1024, "threads": 1}
         return ModelConfig(
-            id=id, interface="local", model_name=str(self.file), temperature=0.0, max_tokens=40, extra=extra, **fields
+            id=id, interface="local", model_name=str(self.file), temperature=0.0, max_tokens=12, extra=extra, **fields
         )
 
 

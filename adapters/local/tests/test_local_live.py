@@ -26,6 +26,7 @@ class Small(LiveContract):
     entry_point = "karenina_local:plugin"
     interface = "local"
     tokens = 16
+    many_tokens = 120  # takes seconds; the calls before and after the cancelled one may be as long
 
     @pytest.fixture(autouse=True)
     def _file(self, served: Path) -> None:

@@ -70,7 +70,7 @@ def read_tokens(config: ModelConfig, *prompts: list[Message]) -> list[int]:
     """Return how many prompt tokens llama.cpp evaluates for each call, by a server of their own."""
 
     async def run() -> list[int]:
-        port, counts = LocalLLM(config), []
+        port, counts = LocalLLM(config.model_copy(update={"max_tokens": 1})), []
         try:
             for messages in prompts:
                 before = port.speed.read_tokens
@@ -220,7 +220,7 @@ def test_a_cancelled_call_gives_its_slot_back_after_its_file_is_saved(
         return [file for file in folder.glob("*") if file.suffix == prompt_cache.UNFINISHED]
 
     async def run() -> int:
-        port, caught = LocalLLM(model()), 0
+        port, caught = LocalLLM(model().model_copy(update={"max_tokens": 1})), 0
         try:
             for number in range(8):
                 if caught == 2:
