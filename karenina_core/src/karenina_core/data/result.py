@@ -59,9 +59,9 @@ class VerificationResult(Section):
     evaluation_input: str | None = Field(default=None, description="The text that was given to the judge.")
     used_full_trace: bool = False
     trace_extraction_error: str | None = None
-    vetoes: list[VetoRecord] = []
-    revisions: list[RevisionRecord] = []
-    stages: list[StageRecord] = []
+    vetoes: list[VetoRecord] = Field(default_factory=list)
+    revisions: list[RevisionRecord] = Field(default_factory=list)
+    stages: list[StageRecord] = Field(default_factory=list)
     extensions: dict[str, dict[str, Any]] = Field(
         default_factory=dict, description="Additional fields set by stages, keyed by distribution."
     )

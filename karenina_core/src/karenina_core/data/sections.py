@@ -69,7 +69,7 @@ class VerificationResultMetadata(Section):
     error: str | None = None
     execution_time: float = Field(default=0.0, description="Seconds of processing, including the answer.")
     timestamp: str = Field(default="", description="When the item ended, in ISO 8601 format (UTC, with microseconds).")
-    files: list[KeptFile] = Field(default=[], description="Files that stages and adapters provided for the item.")
+    files: list[KeptFile] = Field(default_factory=list, description="Files of the item from stages and adapters.")
 
     @property
     def answering_model(self) -> str:
@@ -92,14 +92,14 @@ class KnownValue(Section):
     value: JsonValue = None
     why: str | None = None
     counts: Literal["undecided", "wrong"] = "undecided"
-    fields: list[str] = []
+    fields: list[str] = Field(default_factory=list)
 
 
 class VerificationResultTemplate(Section):
     """The answer, the values that the judge extracted from it, and how they compare with the ground truth."""
 
     raw_llm_response: str = ""
-    trace_messages: list[dict[str, Any]] = []
+    trace_messages: list[dict[str, Any]] = Field(default_factory=list)
     parsed_llm_response: dict[str, Any] | None = None
     parsed_gt_response: dict[str, Any] | None = None
     known_values: dict[str, KnownValue] | None = Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,15 +110,18 @@ class Table:
         return pyarrow.table(self.cells(), schema=schema)
 
 
-def result_table(results: Iterable[VerificationResult], name: str = "results") -> Table:
+def result_table(results: Iterable[VerificationResult], name: str = "results", only: Set[str] = frozenset()) -> Table:
     """Return a table of results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-    Each iteration over the rows reads `results` again. Raises `ConfigError` for other names.
+    `only` contains the names of the columns; by default, the table has all of them. Each iteration over the rows reads
+    `results` again. Raises `ConfigError` for other names of tables.
     """
     table = _TABLES.get(name)
     if table is None:
         raise ConfigError([unknown_table(name, _TABLES)])
     of_table, rows_of = table
+    if only:
+        of_table = tuple(column for column in of_table if column.name in only)
     return Table(name, of_table, lambda: (make_row(of_table, row) for result in results for row in rows_of(result)))
 
 

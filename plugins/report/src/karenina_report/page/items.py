@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 Prompts = Mapping[str, "SentPrompt"]
 """Prompts by the keys of their calls."""
+FIELD_COLUMNS: Final = frozenset({"field", "extracted", "known", "truth", "passed", "score", "reasoning"})
+TRAIT_COLUMNS: Final = frozenset({"trait", "kind", "value", "label", "error", "reasoning"})
+EXCERPT_COLUMNS: Final = frozenset({"of", "name", "text", "start", "end", "confidence", "similarity"})
+"""The columns of the tables that the page shows: to make the others takes longer than these."""
 
 
 def make_item(
@@ -51,7 +55,7 @@ def make_item(
     undecided = result.undecided_fields()
     if values.get("evaluation_input") == result.template.raw_llm_response:
         del values["evaluation_input"]
-    fields = result_table([result], "fields")
+    fields = list(result_table([result], "fields", FIELD_COLUMNS))
     truth = {str(row["field"]): str(row["truth"]) for row in fields if row["truth"] is not None}
     known = {
         name: f"{source}, found by a program{f': {value.why}' if value.why else ''}"
@@ -59,7 +63,7 @@ def make_item(
     }
     left_out = left_out_fields(result)
     excerpts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in result_table([result], "excerpts"):
+    for row in result_table([result], "excerpts", EXCERPT_COLUMNS):
         shown = {key: row[key] for key in ("text", "start", "end", "confidence", "similarity") if row[key] is not None}
         excerpts[str(row["of"]), str(row["name"])].append(shown)
     return {
@@ -87,7 +91,7 @@ def make_item(
                 "reason": row["reasoning"],
                 "excerpts": excerpts.get(("trait", str(row["trait"])), []),
             }
-            for row in result_table([result], "traits")
+            for row in result_table([result], "traits", TRAIT_COLUMNS)
         ],
         **({"files": files} if files else {}),
         **({"work": work} if (work := _make_work(result)) else {}),
