@@ -55,6 +55,8 @@ USER: Final = """
     user: {{brief: A person who asks for number {n}., goal: The number is confirmed., max_turns: 6}}
     answer: *answer
 """
+MOST_REPLIES: Final = 14
+"""The most replies after which a run is killed, so that 20 kills do not need more than the run has calls."""
 TURNS: Final = 3
 """The number of answers in each conversation."""
 TIMES: Final = ("timestamp", "execution_time", "seconds", "waited", "result_id")
@@ -67,13 +69,16 @@ class Server(ScriptedServer):
     def __init__(self, latency: float) -> None:
         super().__init__(self.reply, path="/v1")
         self.latency = latency
-        self.asked = threading.Event()
+        self.left = 0
+        self.enough = threading.Event()
         self.draw = random.Random(7)
 
     async def reply(self, request: Request) -> Say:
-        """Return the reply, which depends only on the request."""
-        self.asked.set()
+        """Return the reply, which depends only on the request. After `left` replies, `enough` is set."""
         await asyncio.sleep(self.latency * (0.5 + self.draw.random()))
+        self.left -= 1
+        if self.left <= 0:
+            self.enough.set()
         return answer(request)
 
 
@@ -131,15 +136,16 @@ def environment(run: int) -> dict[str, str]:
 
 def kill(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> float | None:
     """Start the command and kill it at a random moment. Returns the time, or None if the command had already ended."""
-    server.asked.clear()
+    server.left = draw.randint(1, MOST_REPLIES)
+    server.enough.clear()
     process = subprocess.Popen(
         given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     if draw.random() < 0.2:
         time.sleep(2 * draw.random())
     else:
-        server.asked.wait(60)
-        time.sleep(1.2 * draw.random())
+        server.enough.wait(120)
+        time.sleep(0.2 * draw.random())
     ended = process.poll() is not None
     process.kill()
     at = time.monotonic()
@@ -203,7 +209,7 @@ def main() -> None:
     """Kill and repeat the run, print the findings as JSON, and exit with 1 if a condition is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--latency", type=float, default=0.4, help="seconds")
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     draw = random.Random(chosen.seed)
@@ -250,7 +256,8 @@ def main() -> None:
         shutil.copytree(folder, "/tmp/w/c33-scratch/kk", dirs_exist_ok=True)
     print(json.dumps(report, indent=2))
     holds = all(value for value in report.values() if isinstance(value, bool))
-    if repeats["stored"] or len(kills) < chosen.kills or report["conversations"] != 20 or not holds:
+    stuck = kills and not report["calls stored at each kill"][-1]
+    if stuck or repeats["stored"] or len(kills) < chosen.kills or report["conversations"] != 20 or not holds:
         raise SystemExit(1)
 
 

@@ -6,10 +6,12 @@ import json
 import os
 import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,8 @@ QUESTION = """
 class Killed:
     """A model that answers one call of each process, and kills the process at the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Path) -> None:
+        self.journal = journal
         self.answered: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.began = 0
@@ -42,7 +45,7 @@ class Killed:
     def __call__(self, body: dict[str, Any]) -> str:
         if len(self.answered) > self.began:
             assert self.process is not None
-            time.sleep(0.5)  # the reply to the call before is stored
+            wait_for_replies(self.journal, len(self.answered))
             os.kill(self.process.pid, signal.SIGKILL)
             self.process.wait(60)
             return "too late"
@@ -50,11 +53,21 @@ class Killed:
         return "It is 7."
 
 
+def wait_for_replies(journal: Path, number: int) -> None:
+    """Wait until the journal has this number of replies, for at most a minute."""
+    for _ in range(600):
+        with closing(sqlite3.connect(f"{journal.as_uri()}?mode=ro", uri=True)) as database:
+            (stored,) = database.execute("SELECT count(*) FROM replies").fetchone()
+        if stored >= number:
+            return
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize("number", [2, pytest.param(20, marks=pytest.mark.release)])
 def test_no_turn_is_paid_for_twice_however_often_a_run_is_killed(number: int, tmp_path: Path) -> None:
     questions = "".join(QUESTION.format(n=n, found="7") for n in range(number))
     (tmp_path / "talks.yaml").write_text(BENCHMARK + questions, "utf-8")
-    model = Killed()
+    model = Killed(tmp_path / "talks.journal")
     with recording_server(model) as server:
         command = [SCRIPTS / "karenina", "run", "talks.yaml", "-a", f"openai:m@{server.url}"]
         command += ["--set", "max_concurrency=1"]
