@@ -150,6 +150,7 @@ def test_requests_without_attachments_contain_plain_texts(interface: str) -> Non
     assert "Hi" in (sent[-1]["content"], sent[-1]["content"][0].get("text") if interface == "claude_tool" else None)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("damaged", [False, True])
 def test_the_agent_of_the_claude_cli_sees_whole_pictures_only(tmp_path: Path, damaged: bool) -> None:
     pixels = zlib.compress(b"\0\xff\xff\xff")
