@@ -125,7 +125,7 @@ def test_tools_begin_again_with_an_interrupted_conversation(
         }
         command = [SCRIPTS / "karenina", "run", "talks.yaml", "-a", json.dumps(fields), "--full"]
         with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
-            assert model.waiting.wait(30)
+            assert model.waiting.wait(120)
             os.kill(process.pid, signal.SIGKILL)
         model.released.set()
         before = len(model.asked)
