@@ -16,6 +16,7 @@ from karenina_sandbox.limiter import CommandLimiter
 from karenina_sandbox.providers.bwrap import SANDBOX
 from karenina_sandbox.settings import SandboxSettings, make_policy
 from karenina_sandbox.work import RunCommand
+from karenina_toolkit.shown_work import shown_checks, shown_patch
 
 no_bwrap = SANDBOX.unavailable()
 pytestmark = pytest.mark.skipif(no_bwrap is not None, reason=no_bwrap or "")
@@ -146,10 +147,13 @@ def test_wrong_programs_do_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_a_check_did_not_use_is_reported(tmp_path: Path) -> None:
     name = "a conftest.py that lets every test pass"
-    result = judge(tmp_path, {name: ATTACKS[name]})[name]
+    result = judge(tmp_path, {name: ATTACKS[name] + new("package.json", "{}\n")})[name]
 
     changes = result.extensions["karenina-sandbox"]["workspace"]["changes"]
     assert [change["path"] for change in changes if change.get("restored")] == ["conftest.py", "hidden/conftest.py"]
+    assert "(package.json was used, and may steer tests)" in str(shown_patch(result))
+    check = next(shown_checks(result))
+    assert check.ended.endswith("changes that it did not use: conftest.py, hidden/conftest.py")
 
 
 @pytest.mark.release
