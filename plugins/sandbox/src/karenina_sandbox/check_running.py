@@ -140,12 +140,14 @@ class CheckRunner:
     async def _installed(self, check: Check) -> frozenset[str]:
         """Return the names of the modules that are installed for the interpreter of a check.
 
-        If there is no such interpreter, they are those that tests usually import.
+        If there is no such interpreter, they are those that tests usually import. Raises `SandboxError` if it is
+        stopped.
         """
         policy = self._policy(check)
         policy = replace(policy, limits=replace(policy.limits, seconds=60.0, output=2_000_000))
         python = check.run[0] if _PYTHON.fullmatch(Path(check.run[0]).name) else "python"
-        key = (self.provider.identity(policy), str(policy.python), policy.mounts, policy.image, python)
+        own = self.source if "/" in python else ""  # it may be in the workspace
+        key = (self.provider.identity(policy), str(policy.python), policy.mounts, policy.image, python, own)
         if key not in _INSTALLED:
             async with self.limiter.slot(), self.provider.open(self.files.source, policy) as sandbox:
                 try:
@@ -153,6 +155,11 @@ class CheckRunner:
                     names = listed.output.decode("utf-8", "replace").split() if listed.exit == 0 else []
                 except CannotStart:
                     names = []
+                else:
+                    if listed.stopped_by is not None:
+                        raise SandboxError(
+                            f"{python} was stopped at the limit of {listed.stopped_by} while it listed its modules"
+                        )
             _INSTALLED[key] = ALWAYS_IMPORTED | frozenset(names) - OWN_NAMES
         return _INSTALLED[key]
 
