@@ -1,4 +1,4 @@
-"""The table in "Evaluate a coding agent": ten ways to make a wrong program pass, and what becomes of each."""
+"""The table in "Evaluate a coding agent": ways to make a wrong program pass, and what becomes of each."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from karenina_sandbox.limiter import CommandLimiter
 from karenina_sandbox.providers.bwrap import SANDBOX
 from karenina_sandbox.settings import SandboxSettings, make_policy
 from karenina_sandbox.work import RunCommand
+from karenina_toolkit.shown_work import shown_checks, shown_patch
 
 no_bwrap = SANDBOX.unavailable()
 pytestmark = pytest.mark.skipif(no_bwrap is not None, reason=no_bwrap or "")
@@ -71,12 +72,20 @@ def instead(content: str) -> str:
 
 ATTACKS = {
     "a conftest.py that lets every test pass": new("conftest.py", PASS_ALL) + new("hidden/conftest.py", PASS_ALL),
-    "options in pytest.ini": new("pytest.ini", "[pytest]\naddopts = -p cheat\n") + new("cheat.py", PASS_ALL),
+    "options in pytest.ini and pytest.toml": new("pytest.ini", "[pytest]\naddopts = -p cheat\n")
+    + new("pytest.toml", '[pytest]\naddopts = ["-p", "cheat"]\n')
+    + new("cheat.py", PASS_ALL),
+    "metadata of a plugin, and a module with the name of one": new("pytest_timeout.py", PASS_ALL)
+    + new("cheat-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: cheat\nVersion: 1.0\n")
+    + new("cheat-1.0.dist-info/entry_points.txt", "[pytest11]\ncheat = cheat\n")
+    + new("cheat.py", PASS_ALL),
     "a .pth file and sitecustomize.py": new("x.pth", "import program\n") + new("sitecustomize.py", FORGE),
     "other hidden tests and data": new("hidden/test_program.py", "def test_add():\n    pass\n")
     + new("hidden/cases.json", "[]\n"),
     "a package that shadows pytest": new("pytest.py", SHADOW) + new("pluggy/__init__.py", SHADOW),
-    "a module that shadows the standard library": new("json.py", FORGE),
+    "modules that shadow the standard library and tests": new("json.py", FORGE)
+    + new("hidden/json.py", FORGE)
+    + new("hidden/test_program/__init__.py", FORGE),
     "the end of the process before the tests": instead("import os\nos._exit(0)\n"),
     "a report that is there before": new("report.xml", "<testsuites/>\n") + new(".karenina-report-0.xml", "<x/>\n"),
 }
@@ -138,10 +147,13 @@ def test_wrong_programs_do_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_a_check_did_not_use_is_reported(tmp_path: Path) -> None:
     name = "a conftest.py that lets every test pass"
-    result = judge(tmp_path, {name: ATTACKS[name]})[name]
+    result = judge(tmp_path, {name: ATTACKS[name] + new("package.json", "{}\n")})[name]
 
     changes = result.extensions["karenina-sandbox"]["workspace"]["changes"]
     assert [change["path"] for change in changes if change.get("restored")] == ["conftest.py", "hidden/conftest.py"]
+    assert "(package.json was used, and may steer tests)" in str(shown_patch(result))
+    check = next(shown_checks(result))
+    assert check.ended.endswith("changes that it did not use: conftest.py, hidden/conftest.py")
 
 
 @pytest.mark.release

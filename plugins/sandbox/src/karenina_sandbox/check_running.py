@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -11,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_sandbox.fields import REPORT, Check
 from karenina_sandbox.junit import MOST_READ, BadReport, TestReport, read_junit
-from karenina_sandbox.patch import Patch
+from karenina_sandbox.patch import Patch, printable_name
 from karenina_sandbox.sandbox import CannotStart, Policy, Sandbox, SandboxError
+from karenina_sandbox.steering import ALWAYS_IMPORTED, LIST_MODULES, OWN_NAMES
 
 if TYPE_CHECKING:
     from karenina_sandbox.limiter import CommandLimiter
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
     from karenina_sandbox.task_files import TaskFiles
 
 UNCHANGED: Final = Patch()
+MOST_LISTED: Final = 1_000
+"""The maximum number of changed files that a result lists."""
+_PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
+_INSTALLED: Final[dict[tuple[object, ...], frozenset[str]]] = {}
+"""The names of installed modules, by sandbox and interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,7 @@ class CheckResult:
 
     `exit` is None if a limit ended it (`stopped_by`), or if it could not be started (`cannot_start` states why).
     `output` and `error_output` are None if they are too long. `report` contains the tests, or the reason why there is
-    no report. It is None if the check has none.
+    no report. It is None if the check has none. `not_used` lists changes of the agent that the check did not use.
     """
 
     exit: int | None = None
@@ -38,6 +46,7 @@ class CheckResult:
     stopped_by: Stop | None = None
     cannot_start: str | None = None
     report: TestReport | str | None = None
+    not_used: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -120,9 +129,39 @@ class CheckRunner:
         Raises `SandboxError` if the sandbox fails, and `WorkspaceError` if the folder cannot be made.
         """
         added = self.additions[check.add][1] if check.add is not None else UNCHANGED
-        async with self.files.check_folder(patch, check.restore, added) as folder:
+        installed = await self._installed(check) if self.files.new_modules(patch) else ALWAYS_IMPORTED
+        changes = await asyncio.to_thread(self.files.used_changes, patch, check, added, installed)
+        async with self.files.check_folder(changes, added) as folder:
             result = await self._run(check, folder, alone=False)
-            return await self._run(check, folder, alone=True) if result.stopped_by == "time" else result
+            if result.stopped_by == "time":
+                result = await self._run(check, folder, alone=True)
+        return replace(result, not_used=[printable_name(path) for path in changes.not_used[:MOST_LISTED]])
+
+    async def _installed(self, check: Check) -> frozenset[str]:
+        """Return the names of the modules that are installed for the interpreter of a check.
+
+        If there is no such interpreter, they are those that tests usually import. Raises `SandboxError` if it is
+        stopped.
+        """
+        policy = self._policy(check)
+        policy = replace(policy, limits=replace(policy.limits, seconds=60.0, output=2_000_000))
+        python = check.run[0] if _PYTHON.fullmatch(Path(check.run[0]).name) else "python"
+        own = self.source if "/" in python else ""  # it may be in the workspace
+        key = (self.provider.identity(policy), str(policy.python), policy.mounts, policy.image, python, own)
+        if key not in _INSTALLED:
+            async with self.limiter.slot(), self.provider.open(self.files.source, policy) as sandbox:
+                try:
+                    listed = await sandbox.run([python, "-I", "-c", LIST_MODULES], seconds=60.0)
+                    names = listed.output.decode("utf-8", "replace").split() if listed.exit == 0 else []
+                except CannotStart:
+                    names = []
+                else:
+                    if listed.stopped_by is not None:
+                        raise SandboxError(
+                            f"{python} was stopped at the limit of {listed.stopped_by} while it listed its modules"
+                        )
+            _INSTALLED[key] = ALWAYS_IMPORTED | frozenset(names) - OWN_NAMES
+        return _INSTALLED[key]
 
     def _policy(self, check: Check) -> Policy:
         limits = replace(self.policy.limits, seconds=check.timeout)

@@ -88,3 +88,8 @@ class Patch:
 
     def __bool__(self) -> bool:
         return bool(self.entries)
+
+
+def printable_name(path: str) -> str:
+    """Return a path for a result: escaped if it contains characters that cannot be printed."""
+    return path if path.isprintable() else ascii(path)

@@ -11,9 +11,11 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.stages.stage import ServiceNeed
+from karenina_sandbox.check_running import MOST_LISTED
 from karenina_sandbox.limiter import command_limiter
-from karenina_sandbox.patch import Patch
+from karenina_sandbox.patch import Patch, printable_name
 from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
+from karenina_sandbox.steering import may_steer
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import COMMAND_SECONDS, RunCommand, WorkspaceWork
@@ -29,9 +31,6 @@ logger = logging.getLogger("karenina")
 
 WORKSPACE_PATCH: ArtifactKey[Patch | None] = ArtifactKey("workspace_patch", Patch)
 """What the model under test changed in its workspace. None if a recorded patch does not fit the folder."""
-
-MOST_LISTED: Final = 1_000
-"""The maximum number of changed files that a result lists."""
 
 MOST_SHOWN: Final = 100_000
 """The maximum number of characters of a patch in a result. A longer one is also kept as a file."""
@@ -159,6 +158,8 @@ def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_f
                 keep_file(one.path, one.content)
         if files.is_restored(one.path):
             change["restored"] = True
+        elif may_steer(one.path):
+            change["may_steer"] = True
         changes.append(change)
     return {
         "patch": text[:MOST_SHOWN],
@@ -166,8 +167,3 @@ def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_f
         "changed": len(changes),
         "left_out": list(patch.left_out),
     }
-
-
-def printable_name(path: str) -> str:
-    """Return a path for a result: escaped if it contains characters that cannot be printed."""
-    return path if path.isprintable() else ascii(path)

@@ -75,9 +75,9 @@ class CheckRehearsal:
         results = {name: await runner.run(check, solution) for name, check in fields.checks.items()}
         wrong = _wrong_fields(fields, bound, results)
         found: list[Message] = [("note", f"{id}: with {named}, {_verdict(wrong)}")]
-        restored = [one.path for one in solution.entries if runner.files.is_restored(one.path)]
+        restored = sorted({path for result in results.values() for path in result.not_used})
         if restored:
-            found.append(("warning", f"{named} changes files that checks restore: {', '.join(restored[:3])}"))
+            found.append(("warning", f"{named} changes files that checks do not use: {', '.join(restored[:3])}"))
         for name, check in fields.checks.items():
             if check.report is not None and results[name].tests is None:
                 found.append(("error", f"with {named}, {_describe_missing(name, results[name])}"))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import sys
-from collections.abc import AsyncIterator, Sequence
+import os
+import stat
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from karenina_core.models.ports import SourceFolder
 from karenina_sandbox.capture.folders import apply_patch, compare_folders
+from karenina_sandbox.capture.trees import TreeWriter
 from karenina_sandbox.fields import is_diff
 from karenina_sandbox.patch import Patch
+from karenina_sandbox.steering import NewModule, new_modules, shadowing, steers
 from karenina_sandbox.unified_diff import MOST_READ, apply_diff
 from karenina_toolkit.files.safe_paths import open_file, resolve_links
 from karenina_toolkit.files.source_digest import digest_folder
@@ -34,24 +37,19 @@ from karenina_toolkit.files.workspace_copy import (
 
 if TYPE_CHECKING:
     from karenina_core import Question, VerificationConfig
+    from karenina_sandbox.fields import Check
 
-STEERING: Final = (
-    "conftest.py",
-    "pytest.ini",
-    ".pytest.ini",
-    "tox.ini",
-    "setup.cfg",
-    "pyproject.toml",
-    "sitecustomize.py",
-    "usercustomize.py",
-    "*.pth",
-)
-"""The names of files that steer how tests run. Checks always take them from the source."""
-_IMPORTED: Final = sys.stdlib_module_names | {
-    *("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "colorama"),
-    *("coverage", "pytest_cov", "xdist", "execnet", "hypothesis", "numpy", "setuptools", "pkg_resources"),
-}
-"""The modules that a runner of tests imports."""
+
+@dataclass(frozen=True, slots=True)
+class UsedChanges:
+    """The part of an agent's changes that a check uses, and the paths of those that it does not.
+
+    `restored` are paths of the source that come back in folders that the agent deleted or replaced.
+    """
+
+    patch: Patch
+    restored: tuple[str, ...] = ()
+    not_used: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,35 +160,95 @@ class TaskFiles:
     def is_restored(self, path: str, restore: Sequence[str] = ()) -> bool:
         """Return whether a check takes what is at `path` from the source, which may have nothing there.
 
-        It does if the file steers tests, if `restore` names it, or if it is a new module with the name of one that
-        Python or pytest imports: Python would import it instead.
+        It does if the file steers tests, or if `restore` names it.
         """
-        parts = path.split("/")
-        if any(fnmatch.fnmatchcase(parts[-1], name) for name in STEERING):
-            return True
-        if parts[0].removesuffix(".py") in _IMPORTED and not (self.source / parts[0]).exists():
-            return True
-        names = [name.strip("/").removeprefix("./") for name in restore]
-        return any(path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in names)
+        return steers(path) or any(
+            path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in _names(restore)
+        )
 
-    @asynccontextmanager
-    async def check_folder(self, patch: Patch, restore: Sequence[str], added: Patch) -> AsyncIterator[Path]:
-        """Yield a folder in which a check runs: the source with a patch, and then with what the check adds.
+    def new_modules(self, patch: Patch) -> list[NewModule]:
+        """Return the modules that a patch adds."""
+        return list(new_modules(patch, self.source))
 
-        Changes of what the check restores or adds are left out of the patch. Raises `WorkspaceError` if the folder
-        cannot be made.
+    def used_changes(self, patch: Patch, check: Check, added: Patch, installed: Collection[str]) -> UsedChanges:
+        """Return what a check uses of an agent's changes, and what it takes from the source.
+
+        It takes from the source what steers tests and what `restore` names, and leaves out new modules that Python
+        would import in place of `installed` ones, of those that the check adds, and of those that it restores.
+        Raises `WorkspaceError` if a file of the source cannot be read.
         """
         covered = {one.path for one in added.entries}
-        covered |= {str(parent) for path in covered for parent in Path(path).parents}
-        entries = (
+        parents = {str(parent) for path in covered for parent in Path(path).parents}
+        modules = self.new_modules(patch)
+        dropped = shadowing(modules, installed, source=self.source, patch=patch, added=added, run=check.run)
+        dropped |= {
+            one.path
+            for one in modules
+            if one.path not in covered
+            and any(place in covered or self.is_restored(place, check.restore) for place in one.places())
+        }
+        dropped |= {one.path for one in patch.entries if self.is_restored(one.path, check.restore)}
+        dropped |= {
+            one.path
+            for one in patch.entries
+            if one.kind in ("file", "link")
+            and not (self.source / one.path).is_dir()
+            and any(name.startswith(f"{one.path}/") for name in _names(check.restore))
+        }
+        covered |= parents
+        used = tuple(
             one
             for one in patch.entries
-            if not self.is_restored(one.path, restore) and (one.kind == "directory" or one.path not in covered)
+            if one.path not in dropped and (one.kind == "directory" or one.path not in covered)
         )
+        restored = tuple(
+            path
+            for one in used
+            if one.kind != "directory" and (self.source / one.path).is_dir()
+            for path in self._restored_below(one.path, check.restore)
+        )
+        return UsedChanges(Patch(used), restored, tuple(sorted(dropped.union(restored))))
+
+    def _restored_below(self, folder: str, restore: Sequence[str]) -> Iterator[str]:
+        """Yield what a check restores below a folder of the source, each folder before what it contains."""
+        for above, folders, names in os.walk(self.source / folder, followlinks=True):
+            inside = Path(above).relative_to(self.source)
+            for name in sorted((*folders, *names)):
+                path = (inside / name).as_posix()
+                if self.is_restored(path, restore):
+                    yield path
+
+    @asynccontextmanager
+    async def check_folder(self, changes: UsedChanges, added: Patch) -> AsyncIterator[Path]:
+        """Yield a folder in which a check runs: the source with the changes, and then with what the check adds.
+
+        Raises `WorkspaceError` if the folder cannot be made.
+        """
         async with self.copy() as folder:
             try:
-                await to_thread.run_sync(apply_patch, Patch(tuple(entries)), folder)
+                await to_thread.run_sync(apply_patch, changes.patch, folder)
+                await to_thread.run_sync(self._restore, changes.restored, folder)
                 await to_thread.run_sync(apply_patch, added, folder)
             except (ValueError, OSError) as error:
                 raise WorkspaceError(f"the workspace of a check cannot be made: {error}") from None
             yield folder
+
+    def _restore(self, paths: Sequence[str], folder: Path) -> None:
+        """Copy files and folders of the source to a folder, whatever is in their place, also of their parents.
+
+        Raises `OSError`.
+        """
+        with TreeWriter(folder) as writer:
+            for path in paths:
+                place = resolve_links(self.source / path)
+                mode = stat.S_IMODE(place.stat().st_mode)
+                if place.is_dir():
+                    writer.directory(path, mode)
+                else:
+                    with open_file(self.root, place) as opened:
+                        writer.file(path, opened.fileno(), mode)
+
+
+def _names(restore: Sequence[str]) -> list[str]:
+    """Return the names of `restore`, as paths of patches are written."""
+    return [name.removeprefix("./").strip("/") for name in restore]

@@ -42,10 +42,13 @@ def shown_patch(result: VerificationResult) -> str | None:
     if isinstance(workspace.get("problem"), str):
         return f"(not used: {workspace['problem']})"
     left_out = [one for one in workspace.get("left_out") or () if isinstance(one, str)]
-    restored = [
-        one.get("path") for one in workspace.get("changes") or () if isinstance(one, Mapping) and one.get("restored")
+    changes = [one for one in workspace.get("changes") or () if isinstance(one, Mapping)]
+    notes = [
+        f"({one.get('path')} was taken from the source, because it steers tests)"
+        for one in changes
+        if one.get("restored")
     ]
-    notes = [f"({path} was taken from the source, because it steers tests)" for path in restored]
+    notes += [f"({one.get('path')} was used, and may steer tests)" for one in changes if one.get("may_steer")]
     notes += [f"({one})" for one in left_out]
     patch = workspace.get("patch")
     return "\n".join([patch if isinstance(patch, str) and patch else "(no changes)", *notes])
@@ -78,6 +81,10 @@ def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
         ended += f"; {counts or 'no tests'}" + (f" ({', '.join(bad[:_NAMED])}{more})" if bad else "")
     elif isinstance(report, str):
         ended += f"; {report}"
+    unused = [one for one in run.get("not_used") or () if isinstance(one, str)]
+    if unused:
+        more = f" and {len(unused) - _NAMED} more" if len(unused) > _NAMED else ""
+        ended += f"; changes that it did not use: {', '.join(unused[:_NAMED])}{more}"
     output = "\n".join(text for key in ("output", "error_output") if isinstance(text := run.get(key), str) and text)
     return ShownCheck(name, ended, output, isinstance(report, Mapping))
 

@@ -1,0 +1,195 @@
+"""Files that steer how tests run, and modules that take the place of those that tests import.
+
+Checks take the former from the source, and leave the latter out.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from karenina_sandbox.patch import Patch, PatchEntry
+
+STEERING: Final = (
+    # Python at its start, and where it looks for plugins
+    *("sitecustomize.*", "usercustomize.*", "*.pth", "*._pth", "pyvenv.cfg"),
+    *("*.dist-info", "*.egg-info", "*.egg-link"),
+    # pytest of any version, and its common plugins
+    *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini"),
+    *("setup.cfg", ".coveragerc", ".coveragerc.toml"),
+    # other runners for Python
+    *("tox.toml", "noxfile.py", "unittest.cfg", "nose2.cfg", "nose.cfg", ".noserc", ".stestr.conf", "behave.ini"),
+    *(".behaverc", "robot.toml"),
+    # JavaScript
+    *("jest.config.*", "vitest.config.*", "vitest.workspace.*", ".mocharc*", "mocha.opts", "karma.conf.*"),
+    *("playwright.config.*", "cypress.config.*", "cypress.json", "ava.config.*", "jasmine.json", "jasmine.mjs"),
+    *("wdio.conf.*", "web-test-runner.config.*", ".taprc", ".nycrc*", ".c8rc*", "bunfig.toml", ".npmrc", ".yarnrc*"),
+    # other languages
+    *(".cargo", "nextest.toml", ".rspec", ".rspec-local", "phpunit.xml*", "phpunit.dist.xml", ".proverc"),
+    *("testng.xml", "junit-platform.properties", "*.runsettings", "ctesttestfile.cmake"),
+)
+"""The names of files and folders that steer how tests run, in lower case. Checks always take them from the source."""
+
+BUILDING: Final = (
+    *("package.json", "tsconfig*.json", "vite.config.*", "babel.config.*", ".babelrc*", ".swcrc", "deno.json*"),
+    *("makefile", "gnumakefile", "*.mk", "justfile", ".justfile", "taskfile.y*ml", "cmakelists.txt", "meson.build"),
+    *("go.mod", "go.work", "cargo.toml", "build.rs", "pom.xml", "build.gradle*", "settings.gradle*", "build.sbt"),
+    *("gradle.properties", "setup.py", "rakefile", "gemfile", "composer.json", "mix.exs", "package.swift"),
+    *("*.csproj", "directory.build.*"),
+)
+"""The names of files that build programs, and may also steer tests, in lower case. Changes of them are reported."""
+
+_OPTIONAL: Final = frozenset(
+    {
+        *("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments", "exceptiongroup", "tomli"),
+        *("argcomplete", "colorama", "mock", "nose", "attr", "twisted", "zope", "setproctitle", "psutil", "coverage"),
+        *("pytest_cov", "xdist", "execnet", "hypothesis", "numpy", "setuptools", "pkg_resources"),
+    }
+)
+"""Modules that runners of tests import if they are there."""
+
+ALWAYS_IMPORTED: Final = sys.stdlib_module_names | _OPTIONAL
+"""The names of modules that no new module may have, whatever is installed."""
+
+OWN_NAMES: Final = frozenset({"test", "tests"})
+"""The names of installed modules that a task may have, because many packages install their tests under them."""
+
+LIST_MODULES: Final = (
+    "import pkgutil, sys; print(*sys.builtin_module_names, *getattr(sys, 'stdlib_module_names', ()), "
+    "*(module.name for module in pkgutil.iter_modules()), sep='\\n')"
+)
+"""A program that prints the names of the modules that are installed for an interpreter."""
+
+_SUFFIXES: Final = (".py", ".pyc", ".pyw", ".so", ".pyd")
+_PATH_FILES: Final = (
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"),
+    *("conftest.py", "setup.py"),
+)
+"""Files of the workspace that name folders in which Python looks for modules."""
+
+
+def steers(path: str) -> bool:
+    """Return whether a file, or a folder that contains it, steers how tests run."""
+    return any(_matches(part, STEERING) for part in path.split("/"))
+
+
+def may_steer(path: str) -> bool:
+    """Return whether a file builds the program, and may also steer how tests run."""
+    return _matches(path.rpartition("/")[2], BUILDING)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name.casefold(), pattern) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class NewModule:
+    """A module that a patch adds: the `path` of its file or link, its `folder`, and its `name`."""
+
+    path: str
+    folder: str
+    name: str
+
+    def places(self) -> tuple[str, str]:
+        """Return the paths of the files in which Python looks for the source of this module."""
+        prefix = f"{self.folder}/" if self.folder else ""
+        return f"{prefix}{self.name}.py", f"{prefix}{self.name}/__init__.py"
+
+
+def new_modules(patch: Patch, source: Path) -> Iterator[NewModule]:
+    """Yield the modules that a patch adds where its source has none of this name."""
+    for entry in patch.entries:
+        module = _module_of(entry)
+        if module is not None and module.name not in _modules_in(source / module.folder):
+            yield module
+
+
+def _module_of(entry: PatchEntry) -> NewModule | None:
+    """Return the module that a file or link is, if it is one."""
+    if entry.kind not in ("file", "link"):
+        return None
+    folder, _, last = entry.path.rpartition("/")
+    stem, dot, _ = last.partition(".")
+    if dot and not last.endswith(_SUFFIXES):
+        return None
+    if dot and stem == "__init__":
+        above, _, name = folder.rpartition("/")
+        return NewModule(entry.path, above, name) if name else None
+    if dot or entry.kind == "link":  # a link without a suffix may lead to a package
+        return NewModule(entry.path, folder, stem)
+    return None
+
+
+def _modules_in(folder: Path) -> set[str]:
+    """Return the names of the modules in a folder of the source."""
+    found: set[str] = set()
+    if not folder.is_dir():
+        return found
+    for entry in os.scandir(folder):
+        if entry.name.endswith(_SUFFIXES):
+            found.add(entry.name.partition(".")[0])
+        elif entry.is_dir() and any(Path(entry.path).glob("__init__.*")):
+            found.add(entry.name)
+    return found
+
+
+def is_searched(folder: str, source: Path, patch: Patch, added: Patch, run: Sequence[str]) -> bool:
+    """Return whether Python may look for modules in a folder while tests run.
+
+    It does in the workspace itself, in folders of scripts that the command `run` names, in those that the settings of
+    the source name, such as `src`, and in folders with tests, which pytest and unittest put first. Packages are none
+    of the latter two.
+    """
+    if not folder or folder in {str(PurePosixPath(word).parent) for word in run if word.endswith(".py")}:
+        return True
+    package = f"{folder}/__init__.py"
+    removed = any(one.path == package and one.kind == "deleted" for one in patch.entries)
+    if any(one.path == package for one in added.entries) or ((source / package).exists() and not removed):
+        return False
+    own = {one.path for one in added.entries}
+    paths = (path for path in _files_below(folder, source, patch, added) if path.endswith(".py"))
+    return _is_named(folder, source) or any("test" in path.casefold() or path in own for path in paths)
+
+
+def _is_named(folder: str, source: Path) -> bool:
+    """Return whether settings of the source name a folder."""
+    pattern = re.compile(rf"(?<![\w.]){re.escape(folder)}(?!\w)")
+    files = (source / name for name in _PATH_FILES)
+    return any(file.is_file() and pattern.search(file.read_text("utf-8", "replace")) for file in files)
+
+
+def _files_below(folder: str, source: Path, patch: Patch, added: Patch) -> Iterator[str]:
+    """Yield the paths of files below a folder: those that are added, changed, and in the source."""
+    for entry in (*added.entries, *patch.entries):
+        if entry.path.startswith(f"{folder}/") and entry.kind == "file":
+            yield entry.path
+    for above, _, names in os.walk(source / folder):
+        yield from ((Path(above) / name).relative_to(source).as_posix() for name in names)
+
+
+def shadowing(
+    modules: Collection[NewModule],
+    installed: Collection[str],
+    *,
+    source: Path,
+    patch: Patch,
+    added: Patch,
+    run: Sequence[str],
+) -> set[str]:
+    """Return the paths of new modules that Python would import in place of installed modules."""
+    found: set[str] = set()
+    searched: dict[str, bool] = {}
+    for module in modules:
+        if module.name in installed:
+            if module.folder not in searched:
+                searched[module.folder] = is_searched(module.folder, source, patch, added, run)
+            if searched[module.folder]:
+                found.add(module.path)
+    return found
