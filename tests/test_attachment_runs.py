@@ -277,6 +277,7 @@ def test_a_picture_that_the_server_rejects_is_a_model_error(file: Path) -> None:
     [
         ("gpt-3.5-turbo", {}, "known from the model's name"),
         ("m", {"media": []}, "declared in extra.media"),
+        ("gpt-4-0613", {}, "known from the model's name"),
         ("gpt-4o", {"media": ["application/pdf"]}, "declared in extra.media"),
     ],
 )
@@ -406,6 +407,12 @@ def test_plan_and_doctor_state_what_is_known_about_models(file: Path) -> None:
     for printed in (plan, doctor):
         assert "images, PDFs: yes (known from the model's name); sound: no (known from the model's name)" in printed
         assert "images, PDFs, sound: unknown (declare it in extra.media)" in printed
+
+
+def test_dated_vision_models_are_known_to_see(file: Path) -> None:
+    _, printed = karenina("plan", file, "-a", "openai:gpt-4-1106-vision-preview@http://127.0.0.1:9/v1")
+
+    assert "images: yes (known from the model's name)" in " ".join(printed.split())
 
 
 def test_prompts_names_the_files_of_a_question(file: Path) -> None:
