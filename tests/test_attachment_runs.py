@@ -137,9 +137,11 @@ def test_a_trait_whose_judge_cannot_see_is_refused(server: ScriptedServer, file:
     assert not server.log
 
 
-def test_a_later_turn_of_a_conversation_may_attach_files(server: ScriptedServer, file: Path) -> None:
+@pytest.mark.parametrize("written", ["[images/second.png]", "images/second.png", "{file: images/second.png}"])
+def test_a_later_turn_of_a_conversation_may_attach_files(server: ScriptedServer, file: Path, written: str) -> None:
     (file.parent / "images/second.png").write_bytes(OTHER)
-    file.write_text(BENCHMARK + '    turns: ["Sure?", {say: "And here?", attachments: [images/second.png]}]\n', "utf-8")
+    turns = f'    turns: ["Sure?", {{say: "And here?", attachments: {written}}}]\n'
+    file.write_text(BENCHMARK + turns, "utf-8")
 
     _, (result,), _ = run(server, file)
 
