@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,16 @@ def test_a_question_is_not_equal_with_another_file(tmp_path: Path) -> None:
     other.add_question("Which?", attachments=["b/x.png"])
 
     assert one.questions[0].changed(date_created=None) != other.questions[0].changed(date_created=None)
+
+
+def test_check_names_the_package_that_pages_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7\n")
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", answer_template=TEMPLATE, attachments=[{"file": "b.pdf", "pages": 1}])
+    benchmark.save(tmp_path / "a.yaml")
+
+    (error,) = Benchmark.check_file(tmp_path / "a.yaml", "all").errors
+
+    assert "pypdfium2" in str(error)
+    assert "pip install" in str(error)
