@@ -137,9 +137,11 @@ def test_a_trait_whose_judge_cannot_see_is_refused(server: ScriptedServer, file:
     assert not server.log
 
 
-def test_a_later_turn_of_a_conversation_may_attach_files(server: ScriptedServer, file: Path) -> None:
+@pytest.mark.parametrize("written", ["[images/second.png]", "images/second.png", "{file: images/second.png}"])
+def test_a_later_turn_of_a_conversation_may_attach_files(server: ScriptedServer, file: Path, written: str) -> None:
     (file.parent / "images/second.png").write_bytes(OTHER)
-    file.write_text(BENCHMARK + '    turns: ["Sure?", {say: "And here?", attachments: [images/second.png]}]\n', "utf-8")
+    turns = f'    turns: ["Sure?", {{say: "And here?", attachments: {written}}}]\n'
+    file.write_text(BENCHMARK + turns, "utf-8")
 
     _, (result,), _ = run(server, file)
 
@@ -277,6 +279,7 @@ def test_a_picture_that_the_server_rejects_is_a_model_error(file: Path) -> None:
     [
         ("gpt-3.5-turbo", {}, "known from the model's name"),
         ("m", {"media": []}, "declared in extra.media"),
+        ("gpt-4-0613", {}, "known from the model's name"),
         ("gpt-4o", {"media": ["application/pdf"]}, "declared in extra.media"),
     ],
 )
@@ -406,6 +409,12 @@ def test_plan_and_doctor_state_what_is_known_about_models(file: Path) -> None:
     for printed in (plan, doctor):
         assert "images, PDFs: yes (known from the model's name); sound: no (known from the model's name)" in printed
         assert "images, PDFs, sound: unknown (declare it in extra.media)" in printed
+
+
+def test_dated_vision_models_are_known_to_see(file: Path) -> None:
+    _, printed = karenina("plan", file, "-a", "openai:gpt-4-1106-vision-preview@http://127.0.0.1:9/v1")
+
+    assert "images: yes (known from the model's name)" in " ".join(printed.split())
 
 
 def test_prompts_names_the_files_of_a_question(file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,56 @@ def test_a_question_is_not_equal_with_another_file(tmp_path: Path) -> None:
     other.add_question("Which?", attachments=["b/x.png"])
 
     assert one.questions[0].changed(date_created=None) != other.questions[0].changed(date_created=None)
+
+
+def test_check_names_the_package_that_pages_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7\n")
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", answer_template=TEMPLATE, attachments=[{"file": "b.pdf", "pages": 1}])
+    benchmark.save(tmp_path / "a.yaml")
+
+    (error,) = Benchmark.check_file(tmp_path / "a.yaml", "all").errors
+
+    assert "pypdfium2" in str(error)
+    assert "pip install" in str(error)
+
+
+PAIRS = {
+    "a.yaml": "karenina: 1\nname: n\nquestions:\n"
+    "  - {question: Count, attachments: [a.png]}\n  - {question: Count, attachments: [b.png]}\n",
+    "a.csv": "question,answer,attachments\nHow many bars?,3,a.png\nHow many bars?,5,b.png\n",
+    "a.jsonl": '{"question": "How many bars?", "attachments": "a.png"}\n'
+    '{"question": "How many bars?", "attachments": "b.png"}\n',
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_same_question_about_two_pictures_is_two_questions(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(PAIRS[name], "utf-8")
+
+    assert len(set(Benchmark.load(path).ids)) == 2
+    assert not [finding for finding in Benchmark.check_file(path).findings if "the text is the same" in str(finding)]
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.csv"])
+def test_the_same_question_about_one_picture_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(PAIRS[name].replace("b.png", "a.png"), "utf-8")
+
+    with pytest.raises(BenchmarkFileError, match="has the same text"):
+        Benchmark.load(path)
+
+
+def test_automatic_ids_depend_on_attachments() -> None:
+    benchmark = Benchmark.create("n")
+    plain = benchmark.add_question("How many bars?")
+    benchmark.add_question("How many bars?", attachments=["a.png"])
+    benchmark.add_question("How many bars?", attachments=["b.pdf"])
+    benchmark.add_question("How many bars?", attachments=[{"file": "b.pdf", "pages": 1}])
+
+    assert len(set(benchmark.ids)) == 4
+    assert plain.id == "urn:uuid:34e4e5f5-de2c-5682-80a8-a1025b7c3afc"
+    with pytest.raises(ValueError, match="two questions have the id"):
+        benchmark.add_question("How many bars?", attachments=["a.png"])

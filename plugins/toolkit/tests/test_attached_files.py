@@ -43,6 +43,24 @@ def archive() -> bytes:
     return data.getvalue()
 
 
+def archive_64() -> bytes:
+    """Return a ZIP64 archive with one file."""
+    data = archive()
+    end = len(data) - 22
+    count, size, offset = struct.unpack("<HLL", data[end + 10 : end + 20])
+    record = struct.pack("<4sQHHLLQQQQ", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, end, 1)
+    return data[:end] + record + locator + data[end : end + 8] + b"\xff" * 12 + b"\0\0"
+
+
+def test_a_zip64_archive_in_a_picture_is_refused(tmp_path: Path) -> None:
+    attachment = write(tmp_path / "a.png", PNG + archive_64())
+
+    assert zipfile.ZipFile(tmp_path / "a.png").namelist() == ["evil.sh"]
+    with pytest.raises(AttachmentProblem, match="archive"):
+        examine(attachment)
+
+
 @pytest.mark.parametrize("name", STARTS)
 def test_the_first_bytes_decide_the_media_type(tmp_path: Path, name: str) -> None:
     found = examine(write(tmp_path / name, STARTS[name]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
 from uuid import NAMESPACE_URL, uuid5
 
@@ -23,9 +23,10 @@ from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_core.text import compose
 
 
-def question_id(text: str) -> str:
-    """Return a question's default id, a URN that depends only on `text` in NFC form."""
-    return uuid5(NAMESPACE_URL, f"karenina:question:{compose(text)}").urn
+def question_id(text: str, attachments: Iterable[Attachment] = ()) -> str:
+    """Return a question's default id, a URN that depends only on `text` in NFC form and on the attachments' paths."""
+    files = "".join(f"\0{file.source}\0{file.pages or ''}" for file in attachments)
+    return uuid5(NAMESPACE_URL, f"karenina:question:{compose(text + files)}").urn
 
 
 class FewShotExample(BaseModel, defer_build=True):
@@ -44,8 +45,8 @@ class Question(BaseModel, defer_build=True):
 
     `answer_template` is source code or a class. A class is considered your own code: it is trusted, available as
     `answer_class`, and saved as source code. Source code is only loaded when needed (`template_of`). A blank template
-    or an empty rubric becomes None. `id` defaults to a URN based on the text. Raises pydantic's `ValidationError` (a
-    `ValueError`) if the text is empty or a field has the wrong type.
+    or an empty rubric becomes None. `id` defaults to a URN based on the text and the paths of attachments. Raises
+    pydantic's `ValidationError` (a `ValueError`) if the text is empty or a field has the wrong type.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -91,7 +92,7 @@ class Question(BaseModel, defer_build=True):
         if isinstance(answer_class, type):
             question._answer_class = answer_class
         if not question.id:
-            object.__setattr__(question, "id", question_id(question.question))
+            object.__setattr__(question, "id", question_id(question.question, question.attachments))
         return question
 
     @field_validator("question", "id")

@@ -66,9 +66,11 @@ class MediaLimit(NamedTuple):
     max_tokens: int | None = None
 
 
-def read_attachments(value: object) -> object:
-    """Convert the entries of a list to attachments. Anything but a list is returned unchanged.
+def read_attachments(value: object) -> tuple[Attachment, ...]:
+    """Convert a list of attachments, or a single one, to a tuple. None stands for no attachments.
 
-    Raises `ValueError` if an entry is not an attachment.
+    Raises `ValueError` if one of them is not an attachment.
     """
-    return tuple(map(Attachment.of, value)) if isinstance(value, Iterable) and not isinstance(value, str) else value
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        return tuple(map(Attachment.of, value))
+    return () if value is None else (Attachment.of(value),)

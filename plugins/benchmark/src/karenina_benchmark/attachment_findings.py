@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_engine.check.attachments import QuestionFiles
 from karenina_engine.journal.named_files import find_data
 from karenina_toolkit.attachments.media_types import IMAGES, MAX_MESSAGE
+from karenina_toolkit.attachments.pdf_pages import missing_package
 from karenina_toolkit.attachments.photo_position import has_position
 from karenina_toolkit.conversations import files_by_message, has_files
 from karenina_toolkit.files.bounded_files import format_size
@@ -39,6 +40,8 @@ def find_problems(question: Question, folder: Path | None, *, outside: bool) -> 
     for attachments in files_by_message(found.resolve(question)):
         for attachment in attachments:
             problem = found.problem_of(attachment)
+            if problem is None and attachment.pages is not None:
+                problem = missing_package()
             if problem is not None:
                 yield True, problem, ""
             elif attachment.media_type in IMAGES and _names_its_place(attachment):

@@ -12,8 +12,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_benchmark.attachment_findings import find_problems
+from karenina_benchmark.content import serialize_attachment
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.load_warnings import why_unscorable
+from karenina_benchmark.question_ids import identify_text
 from karenina_benchmark.template_declarations import field_at
 from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric, RubricTrait
@@ -331,7 +333,8 @@ class _Check:
             self._add("warning", None, text, "")
         first: dict[str, str] = {}
         for question in self._benchmark:
-            other = first.setdefault(question.question, question.id)
+            asked = identify_text(question.question, map(serialize_attachment, question.attachments))
+            other = first.setdefault(asked, question.id)
             if other != question.id:
                 what = f"the text is the same as in question {other!r}, so the question counts twice"
                 self._add(

@@ -161,8 +161,9 @@ class BenchmarkContent:
         """Append a question and return it.
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`. By
-        default, the id is derived from the text. Without `answer_template`, the question has no template, even if it
-        has a `raw_answer`. `extra` contains plugin fields, with one table for each plugin: `my_package={"level": 3}`.
+        default, the id is derived from the text and the paths of attachments. Without `answer_template`, the question
+        has no template, even if it has a `raw_answer`. `extra` contains plugin fields, with one
+        table for each plugin: `my_package={"level": 3}`.
 
         Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
         `TypeError` for a keyword argument that no installed plugin owns.

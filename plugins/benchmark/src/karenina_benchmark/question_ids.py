@@ -31,6 +31,11 @@ def make_question_id(position: int, text: str) -> str:
     return "-".join([f"q{position}", *(word[:_MAX_CHARACTERS] for word in words)])
 
 
+def identify_text(text: str, attachments: Iterable[object] = ()) -> str:
+    """Return a key that two questions share if they have the same text and attachments, as written in the file."""
+    return "\0".join([text, *map(str, attachments)])
+
+
 MAX_BYTES: Final = 2_000_000
 
 _NAMES: Final = (ID, QUESTION)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, explain_error, suggest_key
-from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.question_ids import identify_text, make_question_id
 from karenina_benchmark.tables.table_reader import Row, Table
 from karenina_benchmark.template_declarations import DeclarationError, make_row_template
 from karenina_core.catalog import read_catalog
@@ -126,7 +126,7 @@ def read_questions(
         fields = _convert_fields(values, separator)
         if not fields["id"]:
             fields["id"] = make_question_id(position, fields["question"])
-            other = texts.setdefault(fields["question"], where)
+            other = texts.setdefault(identify_text(fields["question"], fields.get("attachments", ())), where)
             if other != where:
                 cure = "delete one of them, or map `id` to a column with unique values; nothing was imported"
                 raise BenchmarkFileError(table.file, where, f"the question in {other} has the same text", cure)

@@ -56,7 +56,8 @@ def _refuse_blank(text: str) -> str:
 Words = Annotated[str, AfterValidator(_refuse_blank)]
 
 
-_PATHS = WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}})
+_PATH: dict[str, JsonValue] = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+_PATHS = WithJsonSchema({"anyOf": [_PATH, {"type": "array", "items": _PATH}]})
 
 
 class Condition(StrictSettings):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.artifacts.artifact import ArtifactKey
-from karenina_core.models.attachments import Attachment
+from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_core.models.ports import Message
 from karenina_toolkit import traces
 from karenina_toolkit.fences import fence
@@ -265,7 +265,7 @@ def files_by_message(question: Question) -> Iterator[tuple[Attachment, ...]]:
     yield question.attachments
     for entry in entries_with_files(question):
         try:
-            yield tuple(map(Attachment.of, entry["attachments"]))
+            yield read_attachments(entry["attachments"])
         except (TypeError, ValueError):
             continue
 

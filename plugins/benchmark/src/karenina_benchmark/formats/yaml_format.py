@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent, serialize_attachment
 from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
-from karenina_benchmark.question_ids import make_question_id
+from karenina_benchmark.question_ids import identify_text, make_question_id
 from karenina_benchmark.question_import import read_questions, split_keywords
 from karenina_benchmark.tables.table_reader import read_rows
 from karenina_benchmark.template_declarations import (
@@ -141,8 +141,8 @@ def _add_question(
 ) -> None:
     """Add the question in a mapping.
 
-    `texts` maps the text of each question without an id to its position and line. Raises `BenchmarkFileError` if the
-    question is invalid, repeats an id, or has no id and repeats a question's text.
+    `texts` maps the text and attachments of each question without an id to its position and line. Raises
+    `BenchmarkFileError` if the question is invalid, repeats an id, or has no id and repeats another question.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
@@ -150,7 +150,9 @@ def _add_question(
     question = problems.attempt(read_question, section, id)
     where = section.where("question")
     if section.value.get("id") is None and text:
-        first, line = texts.setdefault(text, (position, where))
+        files = section.value.get("attachments") or []
+        asked = identify_text(text, files if isinstance(files, list) else [files])
+        first, line = texts.setdefault(asked, (position, where))
         if first != position:
             same = f"question {first} ({line}) has the same text"
             problems.found.append(section.error(same, "delete one of them, or give each an `id`", "question"))

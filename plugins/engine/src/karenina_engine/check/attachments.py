@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import ConfigError
-from karenina_core.models.attachments import Attachment
+from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_toolkit.attachments.media_types import MAX_MESSAGE
 from karenina_toolkit.conversations import entries_with_files, files_by_message, has_files, script_entries
 from karenina_toolkit.files.bounded_files import format_size
@@ -67,7 +67,7 @@ class QuestionFiles:
         if not isinstance(entry, Mapping) or not entry.get("attachments"):
             return entry
         try:
-            files = tuple(self._resolve(Attachment.of(file)) for file in entry["attachments"])
+            files = tuple(map(self._resolve, read_attachments(entry["attachments"])))
         except (TypeError, ValueError):
             return entry
         return {**entry, "attachments": files}

@@ -40,6 +40,8 @@ OVERLAP: Final = 8
 """The number of bytes that two pieces of a file must share, so that no signature of an archive is missed."""
 
 _ZIP_END: Final = b"PK\x05\x06"
+_ZIP64_LOCATOR: Final = b"PK\x06\x07"
+"""Begins the 20 bytes before the end of an archive whose sizes do not fit into 32 bits."""
 _ARCHIVES: Final = re.compile(rb"Rar!\x1a\x07|7z\xbc\xaf\x27\x1c")
 """Matches signatures that are long enough not to appear by chance in 20 MB."""
 _MARKUP: Final = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!doctype|html)", re.IGNORECASE)
@@ -67,6 +69,8 @@ def ends_in_zip(tail: bytes, size: int) -> bool:
     end = tail.rfind(_ZIP_END)
     if end < 0 or len(tail) - end < 22:
         return False
+    if end >= 20 and tail.startswith(_ZIP64_LOCATOR, end - 20):
+        return True
     listed = int.from_bytes(tail[end + 12 : end + 16], "little")  # by chance, this is larger than the file
     return listed <= size - (len(tail) - end)
 

@@ -63,7 +63,7 @@ _FAMILIES: Final = (
     _family(r"gpt-5(?![.\d])", ("image", "pdf"), ("audio",), 70 + 8 * 140, 70 + 8 * 140 + 2000),
     _family(r"gpt-5", ("image", "pdf"), ("audio",)),
     _family(r"o1|o3", ("image", "pdf"), ("audio",), 75 + 8 * 150, 75 + 8 * 150 + 2000),
-    _family(r"gpt-4-(turbo|vision)", ("image",), ("audio",), 85 + 8 * 170),
+    _family(r"gpt-4-(turbo|(\d{4}-)?vision)", ("image",), ("audio",), 85 + 8 * 170),
     _family(r"gpt-4(-|$)", lacks=("image", "pdf", "audio")),
     _family(r"claude-(2|instant)", lacks=("image", "pdf", "audio")),
     _family(r"claude-3-(opus|sonnet|haiku)", ("image",), ("audio",), 1600),
