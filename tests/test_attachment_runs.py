@@ -196,6 +196,38 @@ def test_a_missing_file_stops_items_that_still_run(server: ScriptedServer, file:
     assert "does not exist" in printed
 
 
+def judged_by(server: ScriptedServer, name: str) -> tuple[str, str]:
+    """Return the option for another judge."""
+    judge = {"id": name, "interface": "openai", "model_name": name, "endpoint_base_url": f"{server.url}/judge/v1"}
+    return "--set", f"parsing_models={json.dumps([{**judge, 'extra': DECLARED}])}"
+
+
+def test_a_stored_answer_is_judged_without_its_file(server: ScriptedServer, file: Path) -> None:
+    journal = file.parent / "run.journal"
+    run(server, file, "--journal", journal)
+    (file.parent / "images/label.png").unlink()
+
+    code, results, printed = run(server, file, "--journal", journal, *judged_by(server, "other"))
+
+    assert code == 0, printed
+    assert [result["outcome"] for result in results] == ["correct"]
+    assert (len(sent(server)), len(sent(server, "judge"))) == (1, 2)
+
+
+def test_a_judge_who_sees_the_file_needs_it(server: ScriptedServer, file: Path) -> None:
+    trait = "rubric: [{name: f, type: llm, kind: boolean, description: F, attachments: true}]\n"
+    file.write_text(BENCHMARK + trait, "utf-8")
+    options = ("--journal", file.parent / "run.journal", "--set", "evaluation_mode=rubric_only")
+    run(server, file, *options)
+    (file.parent / "images/label.png").unlink()
+
+    code, _, printed = run(server, file, *options, *judged_by(server, "other"))
+
+    assert code == 2
+    assert "does not exist" in printed
+    assert len(sent(server)) == 1
+
+
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
