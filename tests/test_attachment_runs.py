@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from karenina import Benchmark
 from karenina_cli.app import build_app
 from karenina_core import VerificationConfig
+from karenina_engine.journal.view import JournalView
 from karenina_testing.server import ScriptedServer, Side, faults
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -91,6 +92,19 @@ def test_a_picture_reaches_the_model_but_not_the_judge(server: ScriptedServer, f
     ]
     assert encoded not in sent(server, "judge")[0]
     assert "image" not in sent(server, "judge")[0]
+
+
+def test_a_run_without_attachments_mentions_none(server: ScriptedServer, file: Path) -> None:
+    file.write_text(BENCHMARK.replace("    attachments: [images/label.png]\n", ""), "utf-8")
+    journal = file.parent / "run.journal"
+
+    run(server, file, "--journal", journal)
+
+    assert json.loads(sent(server)[0])["messages"] == [{"role": "user", "content": ASKED}]
+    stored = (file.parent / "results.jsonl").read_text("utf-8"), *sent(server), *sent(server, "judge")
+    assert not [text for text in stored if "attach" in text or "media" in text]
+    with JournalView(journal) as view:
+        assert view.attachments() == {}
 
 
 def test_neither_results_nor_journal_hold_bytes_or_paths(server: ScriptedServer, file: Path) -> None:
