@@ -47,12 +47,12 @@ def _family(
 
 # The first family that matches counts. From the providers' model pages and guides on images, as of November 2026:
 # - OpenAI, https://platform.openai.com/docs/guides/images-vision: a base price and a price for each tile of 512 pixels,
-#   of which an image has at most 8 (2048 x 768), or, for mini and nano models from 4.1 to 5, 1536 patches times at most
-#   2.46. Newer models count more patches for large images, and how many depends on the model, so their price is unknown.
-#   A page of a PDF costs its image and its text, for which 2,000 tokens are assumed.
-# - Anthropic, https://platform.claude.com/docs/en/build-with-claude/vision: a token for each patch of 28 pixels, at most
-#   1,600 for an image, or 4,784 for models with high resolution, which is assumed for all families from 4.7 on, and
-#   https://platform.claude.com/docs/en/build-with-claude/pdf-support: 3,000 tokens for the text of a page.
+#   of which an image has at most 8 (2048 x 768), or, for mini and nano models from 4.1 to 5, 1536 patches times 2.46 at
+#   most. Newer models count more patches for large images, and how many depends on the model, so their price is
+#   unknown. A page of a PDF costs its image and its text, for which 2,000 tokens are assumed.
+# - Anthropic, https://platform.claude.com/docs/en/build-with-claude/vision: a token for each patch of 28 pixels, with a
+#   maximum of 1,600 for an image, or 4,784 for models with high resolution, which is assumed for all families from 4.7
+#   on, and https://platform.claude.com/docs/en/build-with-claude/pdf-support: 3,000 tokens for the text of a page.
 # - Google, https://ai.google.dev/gemini-api/docs/media-resolution: at most 2,240 tokens for an image or a page. Models
 #   before Gemini 3 split large images into tiles, so their price is unknown.
 # On 27 November 2026, these were compared with token counts that users measured for large images, none of which is
