@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from karenina import Benchmark
 from karenina_cli.app import build_app
 from karenina_core import VerificationConfig
+from karenina_engine.journal.view import JournalView
 from karenina_testing.server import ScriptedServer, Side, faults
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -91,6 +92,19 @@ def test_a_picture_reaches_the_model_but_not_the_judge(server: ScriptedServer, f
     ]
     assert encoded not in sent(server, "judge")[0]
     assert "image" not in sent(server, "judge")[0]
+
+
+def test_a_run_without_attachments_mentions_none(server: ScriptedServer, file: Path) -> None:
+    file.write_text(BENCHMARK.replace("    attachments: [images/label.png]\n", ""), "utf-8")
+    journal = file.parent / "run.journal"
+
+    run(server, file, "--journal", journal)
+
+    assert json.loads(sent(server)[0])["messages"] == [{"role": "user", "content": ASKED}]
+    stored = (file.parent / "results.jsonl").read_text("utf-8"), *sent(server), *sent(server, "judge")
+    assert not [text for text in stored if "attach" in text or "media" in text]
+    with JournalView(journal) as view:
+        assert view.attachments() == {}
 
 
 def test_neither_results_nor_journal_hold_bytes_or_paths(server: ScriptedServer, file: Path) -> None:
@@ -196,6 +210,38 @@ def test_a_missing_file_stops_items_that_still_run(server: ScriptedServer, file:
 
     assert code == 2
     assert "does not exist" in printed
+
+
+def judged_by(server: ScriptedServer, name: str) -> tuple[str, str]:
+    """Return the option for another judge."""
+    judge = {"id": name, "interface": "openai", "model_name": name, "endpoint_base_url": f"{server.url}/judge/v1"}
+    return "--set", f"parsing_models={json.dumps([{**judge, 'extra': DECLARED}])}"
+
+
+def test_a_stored_answer_is_judged_without_its_file(server: ScriptedServer, file: Path) -> None:
+    journal = file.parent / "run.journal"
+    run(server, file, "--journal", journal)
+    (file.parent / "images/label.png").unlink()
+
+    code, results, printed = run(server, file, "--journal", journal, *judged_by(server, "other"))
+
+    assert code == 0, printed
+    assert [result["outcome"] for result in results] == ["correct"]
+    assert (len(sent(server)), len(sent(server, "judge"))) == (1, 2)
+
+
+def test_a_judge_who_sees_the_file_needs_it(server: ScriptedServer, file: Path) -> None:
+    trait = "rubric: [{name: f, type: llm, kind: boolean, description: F, attachments: true}]\n"
+    file.write_text(BENCHMARK + trait, "utf-8")
+    options = ("--journal", file.parent / "run.journal", "--set", "evaluation_mode=rubric_only")
+    run(server, file, *options)
+    (file.parent / "images/label.png").unlink()
+
+    code, _, printed = run(server, file, *options, *judged_by(server, "other"))
+
+    assert code == 2
+    assert "does not exist" in printed
+    assert len(sent(server)) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import base64
 import hashlib
 import json
 import re
+import struct
+import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,6 +129,50 @@ def test_a_blind_page_contains_no_verdict(run: Path) -> None:
     assert any(
         "correct" in line for item in read_page(write(run, "--show-verdict"))["items"] for line in item["verdicts"]
     )
+
+
+@pytest.fixture
+def attached(tmp_path: Path) -> tuple[Path, str]:
+    """Return a run whose question attached a wide picture, and the digest of the picture."""
+    rows = zlib.compress((b"\0" + b"\xff" * 3 * 1600) * 200)
+    parts = (b"IHDR", struct.pack(">IIBBBBB", 1600, 200, 8, 2, 0, 0, 0)), (b"IDAT", rows), (b"IEND", b"")
+    chunks = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
+    ]
+    picture = b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures/plot.png").write_bytes(picture)
+    digest = hashlib.sha256(picture).hexdigest()
+    described = {"name": "plot.png", "media_type": "image/png", "sha256": digest, "size": len(picture)}
+    results = errant_run()
+    for one in results:
+        one.extensions["karenina-generation"] = {"attachments": [described]}
+    return save(tmp_path / "genes.results.jsonl", results), digest
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_an_attached_picture_fits_the_window(browser: Browser, attached: tuple[Path, str], width: int) -> None:
+    run, _ = attached
+    page = write(run, "--labeller", "ann", "--attachments", str(run.parent / "pictures"))
+
+    with closing(browser.new_context(viewport={"width": width, "height": 800}, offline=True)) as context:
+        opened = OpenPage(context, page, "")
+        picture = opened.part("attachment").locator("img")
+        expect(picture).to_be_visible()
+        assert picture.evaluate("one => one.naturalWidth") == 1600
+        assert picture.evaluate("one => one.clientWidth") <= width
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert opened.problems == []
+
+
+def test_without_a_folder_the_name_and_digest_are_shown(attached: tuple[Path, str], context: BrowserContext) -> None:
+    run, digest = attached
+
+    opened = OpenPage(context, write(run, "--labeller", "ann"), "")
+
+    expect(opened.part("attachment")).to_contain_text("plot.png")
+    expect(opened.part("attachment")).to_contain_text(digest[:12])
+    expect(opened.part("attachment").locator("img")).to_have_count(0)
 
 
 def test_extracted_values_appear_after_the_first_reply(run: Path, context: BrowserContext) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from karenina_toolkit.attachments.media_types import HEAD, SUFFIXES, find_media_type
@@ -13,7 +13,6 @@ from karenina_toolkit.attachments.media_types import HEAD, SUFFIXES, find_media_
 FOLDER: Final = "attachments"
 """The folder beside the benchmark in which the files are written."""
 _DATA_URL: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
-_KINDS: Final = ("image", "audio", "document")
 
 
 def take_media(value: Any, files: dict[str, bytes]) -> Any:
@@ -29,21 +28,63 @@ def take_media(value: Any, files: dict[str, bytes]) -> Any:
     return [take_media(part, files) for part in value if not _take(part, files)]
 
 
-def _take(part: Any, files: dict[str, bytes]) -> bool:
-    """Return whether a content part contained a file that can be attached, which is then added to `files`."""
-    if not isinstance(part, Mapping):
-        return False
-    kind = part.get("type")
-    url = part.get(kind) if kind in _KINDS else None
-    if not isinstance(url, str) or (found := _DATA_URL.match(url)) is None:
-        return False
+def store_media(data: bytes, files: dict[str, bytes]) -> str | None:
+    """Add contents to `files`, and return their path. Returns None if they cannot be attached."""
     try:
-        data = b64decode(url[found.end() :], validate=True)
         media_type = find_media_type(data[:HEAD])
     except ValueError:
-        return False
+        return None
     suffix = next((suffix for suffix, name in SUFFIXES.items() if name == media_type), None)
     if suffix is None:
+        return None
+    path = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
+    files[path] = data
+    return path
+
+
+def store_url(url: str, files: dict[str, bytes]) -> str | None:
+    """Add the contents of a data URL to `files`, and return their path. Returns None for other texts."""
+    found = _DATA_URL.match(url)
+    return _store_encoded(url[found.end() :], files) if found is not None else None
+
+
+def take_named(value: Any, paths: Collection[str]) -> Any:
+    """Return a prompt without the paths of files. Parts of messages that contain one are removed."""
+    if isinstance(value, str):
+        for path in paths:
+            value = value.replace(path, "")
+        return value.strip()
+    if isinstance(value, Mapping):
+        return {key: take_named(inner, paths) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    return [
+        take_named(part, paths)
+        for part in value
+        if not isinstance(part, Mapping) or "content" in part or not any(path in str(part) for path in paths)
+    ]
+
+
+def _store_encoded(text: str, files: dict[str, bytes]) -> str | None:
+    """Add contents in base64 to `files`, and return their path. Returns None if they cannot be attached."""
+    try:
+        return store_media(b64decode(text, validate=True), files)
+    except ValueError:
+        return None
+
+
+def _take(part: Any, files: dict[str, bytes]) -> bool:
+    """Return whether a content part contained a file that can be attached, which is then added to `files`.
+
+    These are the parts of Inspect (`image`, `audio` and `document`), of OpenAI (`image_url`, `input_image`, `file`,
+    `input_file` and `input_audio`) and of Anthropic (`source`).
+    """
+    if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
         return False
-    files[f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:16]}{suffix}"] = data
-    return True
+    kind = part["type"]
+    holders = [one for one in (part, part.get(kind), part.get("source")) if isinstance(one, Mapping)]
+    urls = [holder.get(key) for holder in holders for key in (kind, "image_url", "url", "file_data")]
+    if any(isinstance(url, str) and store_url(url, files) is not None for url in urls):
+        return True
+    contents = [holder.get("data") for holder in holders]
+    return any(isinstance(data, str) and _store_encoded(data, files) is not None for data in contents if data)

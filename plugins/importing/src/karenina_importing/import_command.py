@@ -241,8 +241,8 @@ def _cure_of_rows(done: Imported) -> str:
     """Return a hint for the user if no row could be converted."""
     if all(problem.what.endswith("not only text") for problem in done.problems):
         return (
-            "Only files inside Inspect logs are imported; for these rows, save the files beside the benchmark and name "
-            "them in `attachments`, or leave the rows out"
+            "Only files inside Inspect logs and promptfoo files are imported; for these rows, save the files beside "
+            "the benchmark and name them in `attachments`, or leave the rows out"
         )
     if "question" not in done.found:
         return "Map question to a path with --map"

@@ -194,7 +194,7 @@ class _Worker:
     """The run in a forked process. It only reads the journal."""
 
     def __init__(self, session: RunSession, journal: Path, state: WorkerState) -> None:
-        self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
+        self._journal = RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
         fingerprints = Fingerprints(session.config, session.parts.plugins, session.parts.trust)
         self._resume_state = ResumeState(self._journal, fingerprints)
         self._session = session.without_calls(self._journal, self._resume_state)
@@ -256,7 +256,7 @@ class _Worker:
         return True
 
 
-class _RecordingJournal:
+class RecordingJournal:
     """A read-only journal that records the rows to store. `missed` becomes True if a reply is missing.
 
     If `replaying` is set, stored errors are used too.

@@ -36,6 +36,7 @@ from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import Matrix, judges_of
+from karenina_engine.run.needed_files import refuse_missing_files
 from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
 from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.run.request import make_command
@@ -82,7 +83,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     if not request.replay:
         check_recordings(session.parts.plugins, session.config, session.matrix.questions, benchmark)
     if request.journal is None:
-        session.refuse_missing_files()
+        refuse_missing_files(session)
         yield session
         return
     with Journal.open(
@@ -94,7 +95,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     ) as journal:
         _warn_of_other_questions(benchmark, journal)
         session = session.with_journal(journal, {**make_command(request), **describe_named_files(benchmark, config)})
-        session.refuse_missing_files()
+        refuse_missing_files(session)
         yield session
 
 
@@ -114,7 +115,7 @@ def prepare_session(
     if not offline:
         check_recordings(session.parts.plugins, session.config, session.matrix.questions, request.benchmark)
     session = session if journal is None else session.with_journal(journal, command)
-    session.refuse_missing_files()
+    refuse_missing_files(session)
     return session
 
 

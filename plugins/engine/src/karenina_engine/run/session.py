@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from karenina_engine.calls.call import CallCounts, ReplyStore
     from karenina_engine.cost.budget import Budget
     from karenina_engine.journal.journal import Journal
+    from karenina_engine.results.kept_files import FileStore
     from karenina_engine.run.matrix import AnswerTask, Matrix
     from karenina_engine.run.port_factory import RunParts
 
@@ -120,21 +121,15 @@ class RunSession:
             results=results,
         )
 
-    def without_calls(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run that only computes results, without calls, observers or a budget."""
-        parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS)
+    def without_calls(self, store: ReplyStore, results: ResultStore, *, files: FileStore | None = None) -> RunSession:
+        """Return a copy of this run that only computes results, without calls, observers or a budget.
+
+        `files` replaces the store for the files of items.
+        """
+        files = files if files is not None else self.parts.files
+        parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS, files=files)
         matrix = replace(self.matrix, pipelines=self.matrix.pipelines.without_observers())
         return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
-
-    def refuse_missing_files(self) -> None:
-        """Raise `ConfigError` if an attached file is missing that an item without a result needs."""
-        attachments = self.matrix.attachments
-        if attachments is not None and attachments.needed:
-            done = self.result_store
-            needing = (task for task in self.matrix if task.question.id in attachments.needed)
-            attachments.refuse_missing(
-                task.question.id for task in needing if not (isinstance(done, ResumeState) and done.is_done(task))
-            )
 
     @property
     def resumable(self) -> bool:

@@ -47,18 +47,23 @@ def _family(
 
 # The first family that matches counts. From the providers' model pages and guides on images, as of November 2026:
 # - OpenAI, https://platform.openai.com/docs/guides/images-vision: a base price and a price for each tile of 512 pixels,
-#   of which an image has at most 8 (2048 x 768), or 1536 patches times a factor of the model. A page of a PDF costs its
-#   image and its text, for which 2,000 tokens are assumed.
-# - Anthropic, https://platform.claude.com/docs/en/build-with-claude/vision: at most 1,600 tokens for an image, or 4,784
-#   for models with high resolution, which is assumed for all families from 4.7 on, and
-#   https://platform.claude.com/docs/en/build-with-claude/pdf-support: 3,000 tokens for the text of a page.
-# - Google, https://ai.google.dev/gemini-api/docs/media-resolution: at most 2,240 tokens for an image or a page.
+#   of which an image has at most 8 (2048 x 768), or, for mini and nano models from 4.1 to 5, 1536 patches times 2.46 at
+#   most. Newer models count more patches for large images, and how many depends on the model, so their price is
+#   unknown. A page of a PDF costs its image and its text, for which 2,000 tokens are assumed.
+# - Anthropic, https://platform.claude.com/docs/en/build-with-claude/vision: a token for each patch of 28 pixels, with a
+#   maximum of 1,600 for an image, or 4,784 for models with high resolution, which is assumed for all families from 4.7
+#   on, and https://platform.claude.com/docs/en/build-with-claude/pdf-support: 3,000 tokens for the text of a page.
+# - Google, https://ai.google.dev/gemini-api/docs/media-resolution: at most 2,240 tokens for an image or a page. Models
+#   before Gemini 3 split large images into tiles, so their price is unknown.
+# On 27 November 2026, these were compared with token counts that users measured for large images, none of which is
+# higher: https://community.openai.com/t/1262691 and /t/1377015 for OpenAI, and
+# https://huggingface.co/datasets/JOHNISKING/image-token-cost for Claude and Gemini.
 _FAMILIES: Final = (
     _family(r"gpt-3\.5|o1-mini|o1-preview|o3-mini|davinci|babbage|gpt-oss", lacks=("image", "pdf", "audio")),
     _family(r"gpt-4o(-mini)?-audio|gpt-audio", ("audio",)),
     _family(r"gpt-4o-mini", ("image", "pdf"), ("audio",), 2833 + 8 * 5667, 2833 + 8 * 5667 + 2000),
     _family(r"(chat)?gpt-4o", ("image", "pdf"), ("audio",), 85 + 8 * 170, 85 + 8 * 170 + 2000),
-    _family(r"(gpt-4\.1|gpt-5[.\d]*)-(mini|nano)|o4-mini", ("image", "pdf"), ("audio",), 3779, 3779 + 2000),
+    _family(r"gpt-(4\.1|5)-(mini|nano)|o4-mini", ("image", "pdf"), ("audio",), 3779, 3779 + 2000),
     _family(r"gpt-4\.1", ("image", "pdf"), ("audio",), 85 + 8 * 170, 85 + 8 * 170 + 2000),
     _family(r"gpt-5(?![.\d])", ("image", "pdf"), ("audio",), 70 + 8 * 140, 70 + 8 * 140 + 2000),
     _family(r"gpt-5", ("image", "pdf"), ("audio",)),
@@ -69,6 +74,7 @@ _FAMILIES: Final = (
     _family(r"claude-3-(opus|sonnet|haiku)", ("image",), ("audio",), 1600),
     _family(r"claude-(3|(opus|sonnet|haiku)-4-[0-6])", ("image", "pdf"), ("audio",), 1600, 1600 + 3000),
     _family(r"claude-", ("image", "pdf"), ("audio",), 4784, 4784 + 3000),
+    _family(r"gemini-[12]", ("image", "pdf", "audio")),
     _family(r"gemini-", ("image", "pdf", "audio"), (), 2240, 2240),
     _family(r"deepseek-(chat|reasoner|r1|v\d)", lacks=("image", "pdf", "audio")),
     _family(r"llava|bakllava|pixtral|internvl|minicpm-v|moondream|smolvlm|molmo|paligemma", ("image",), ("audio",)),

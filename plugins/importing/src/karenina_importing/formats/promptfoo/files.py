@@ -10,9 +10,11 @@ from typing import Any, Final
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.yaml_files import read as read_yaml
+from karenina_importing.attached_media import store_media
 from karenina_importing.source_files import bounded, read_json
+from karenina_toolkit.attachments.media_types import MAX_FILE
 from karenina_toolkit.files import LINES, TABLES, plain_cell, read_records
-from karenina_toolkit.files.bounded_files import open_only_below
+from karenina_toolkit.files.bounded_files import FileError, open_only_below, read_bytes
 from karenina_toolkit.files.safe_paths import stays_below
 
 YAML: Final = (".yaml", ".yml")
@@ -98,6 +100,21 @@ class Folder:
                 raise NotRead(f"{name!r:.80} is not a text file; only promptfoo can read it")
             contents.append(self.text(path).strip())
         return contents[0] if len(contents) == 1 else contents
+
+    def media(self, name: str, files: dict[str, bytes]) -> str:
+        """Add the contents of an image, PDF or recording to `files`, and return their path beside the benchmark.
+
+        Raises `NotRead` if the file is missing, or cannot be attached.
+        """
+        (path,) = self.find(name)[:1]
+        try:
+            with open_only_below(self.path):
+                stored = store_media(read_bytes(path, max_bytes=MAX_FILE), files)
+        except (FileError, OSError) as error:
+            raise NotRead(str(error)) from error
+        if stored is None:
+            raise NotRead(f"{name!r:.80} is not a file that can be attached, although its name says so")
+        return stored
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the place and values of each row in a table or JSON lines file.

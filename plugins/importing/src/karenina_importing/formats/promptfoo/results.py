@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.tables.message_texts import is_conversation
+from karenina_importing.attached_media import take_media
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer
 from karenina_importing.formats.promptfoo.configuration import KEYS, config_rows, is_configuration, is_test
@@ -134,6 +135,8 @@ def _row(place: str, result: Any) -> SourceRow:
     variables = variables if isinstance(variables, Mapping) else {}
     if prompt["raw"] in ("", None):  # a provider that sends the turns of a conversation itself
         prompt = {**prompt, "raw": turns_as_messages(variables)}
+    files: dict[str, bytes] = {}
+    prompt = {**prompt, "raw": take_media(prompt["raw"], files)}
     rendered = _find_rendered(result)
     assertions = _get(test, "assert")
     done = convert(assertions, variables, threshold=_get(test, "threshold"), rendered=rendered)
@@ -142,7 +145,8 @@ def _row(place: str, result: Any) -> SourceRow:
     output = _get(result, "response", "output")
     if isinstance(output, list) and not is_conversation(output):  # a single answer, such as tool calls
         values["response"] = {**result["response"], "output": json.dumps(output, ensure_ascii=False)}
-    return SourceRow(place, values, question=done.question, left_out=[*done.left_out, *unread_of_test(test)])
+    question = {**done.question, **({"attachments": [*files]} if files else {})}
+    return SourceRow(place, values, question=question, left_out=[*done.left_out, *unread_of_test(test)], files=files)
 
 
 def _prompt(prompt: Any) -> Mapping[str, Any]:
