@@ -73,6 +73,14 @@ def test_a_server_address_needs_its_scheme(spec: str, meant: str) -> None:
     assert "hidden" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "spec", ["openai:small@", " openai:small@ ", "openai:llama3:8b@", "openai:@", "gguf:./m.gguf@"]
+)
+def test_an_empty_server_address_is_refused(spec: str) -> None:
+    with pytest.raises(ConfigError, match=r"the address after the '@' of .* is empty"):
+        parse_model(spec)
+
+
 @pytest.mark.parametrize("name", ["claude-sonnet-4@20250514", "gemini@latest", "/models/me@host.org/a.gguf"])
 def test_a_name_may_hold_an_at_sign(name: str) -> None:
     assert parse_model(f"x:{name}") == {"interface": "x", "model_name": name}

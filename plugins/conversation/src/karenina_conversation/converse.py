@@ -13,8 +13,13 @@ from uuid import uuid4
 from karenina_conversation.fields import Entry, QuestionFields, TurnFields
 from karenina_conversation.recorded import ends_conversation, is_same_text, recording_problems, split_recorded
 from karenina_conversation.settings import ConversationSettings
-from karenina_conversation.simulated_user import SIMULATED_USER, SimulatedUser, SimulatedUserFailed
-from karenina_conversation.user_side import End, NoNextTurn, Script, UserSide
+from karenina_conversation.simulated_user import (
+    SIMULATED_USER,
+    SimulatedUser,
+    SimulatedUserFailed,
+    refuse_recorded,
+)
+from karenina_conversation.user_side import End, NextTurn, NoNextTurn, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
@@ -171,6 +176,8 @@ class Converse(Stage):
                 break
             try:
                 following = await user.next_turn(taken)
+                if brief is not None and isinstance(user, Script) and isinstance(following, NextTurn):
+                    refuse_recorded(following.said, taken[-1])
             except NoNextTurn as error:
                 context.mark_error(str(error), Outcome.STAGE_ERROR)
                 if isinstance(error, SimulatedUserFailed):

@@ -169,13 +169,10 @@ def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -
     """
     say, done, reached = data["say"], data["done"] is True, data["reached"] is True
     text = say.strip() if isinstance(say, str) else ""
-    if len(text) > _LONGEST_MESSAGE:
-        raise _Unusable(
-            f"the message has {len(text):,} characters, more than {_LONGEST_MESSAGE:,}; write a brief message",
-            "too_long",
-        )
-    if why := speaks_as_assistant(text, answer):
-        raise _Unusable(f"the message is written as the assistant: it {why}; write as the person", "role")
+    if found := _find_fault(text, answer):
+        fault, why = found
+        cure = "write a brief message" if fault == "too_long" else "write as the person"
+        raise _Unusable(f"the message {why}; {cure}", fault)
     if not has_content(text):
         if done:
             return UserReply(None, reached)
@@ -188,6 +185,22 @@ def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -
             "done",
         )
     return UserReply(text, reached)
+
+
+def refuse_recorded(said: str, last: ConversationTurn) -> None:
+    """Raise `SimulatedUserFailed` for a recorded message that would be refused if a model had just written it."""
+    if found := _find_fault(said.strip(), last.text):
+        fault, why = found
+        raise SimulatedUserFailed(f"the recorded user's message after turn {last.number} {why}", fault)
+
+
+def _find_fault(text: str, answer: str) -> tuple[str, str] | None:
+    """Return the fault of a message that no user may send, and a description of it, or None."""
+    if len(text) > _LONGEST_MESSAGE:
+        return "too_long", f"has {len(text):,} characters, more than {_LONGEST_MESSAGE:,}"
+    if why := speaks_as_assistant(text, answer):
+        return "role", f"is written as the assistant: it {why}"
+    return None
 
 
 def speaks_as_assistant(said: str, answer: str) -> str | None:

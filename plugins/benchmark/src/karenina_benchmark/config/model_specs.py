@@ -45,6 +45,9 @@ def parse_model(spec: str) -> dict[str, Any]:
         if not name:
             raise ConfigError([f"the {interface!r} model has a base URL but no name; {_FORMS}"])
         return {"interface": interface, "model_name": name, "endpoint_base_url": found_url["url"]}
+    if rest.endswith("@"):
+        shown = f"{interface}:{rest}" if _HARMLESS_NAME.fullmatch(rest[:-1]) else f"the {interface!r} model"
+        raise ConfigError([f"the address after the '@' of {shown} is empty; write the address, or leave out the '@'"])
     if not rest.startswith(_PATH):
         _check_address(interface, rest)
     return {"interface": interface, "model_name": rest}
