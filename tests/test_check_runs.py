@@ -234,6 +234,16 @@ def test_without_any_report_the_environment_is_broken(
     assert ("'tests' ended with 2 without a report on the" in why(result)) is (outcome == Outcome.STAGE_ERROR)
 
 
+def test_pytest_runs_without_our_own_plugin(root: Path) -> None:
+    asks = "def test_plugin(request):\n    assert not request.config.pluginmanager.has_plugin('karenina')\n"
+    write_files(root / "task", {"test_plugins.py": asks})
+    run = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}", "test_plugins.py"]
+    fixed = {**FIXED, "ground_truth": ["test_plugins.py::test_plugin"]}
+    asked = question(checks={"tests": {"run": run, "report": "junit"}}, answer={"fixed": fixed})
+
+    assert answer(root, [], asked).outcome == Outcome.CORRECT
+
+
 def test_a_sandbox_that_dies_is_not_judged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = root.parent / "no-folder"
     monkeypatch.setattr("tempfile.tempdir", str(full))  # the sandbox has no place for its files

@@ -117,6 +117,7 @@ class CheckRunner:
                 "limits": asdict(policy.limits),
                 "mounts": [str(path) for path in policy.mounts],
                 "python": str(policy.python),
+                "environment": dict(policy.environment),
                 "sandbox": self.provider.identity(policy),
                 "repeat": repeat,
             },
