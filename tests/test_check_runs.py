@@ -316,14 +316,25 @@ PATCH = """--- a/program.py
 """
 
 
-def judge_recording(root: Path, row: Body) -> VerificationResult:
+def judge_recording(root: Path, row: Body, *, replay: bool = False, sandbox: str | None = "none") -> VerificationResult:
     """Return the result of a recorded answer."""
     file = root.parent / "recorded.jsonl"
     file.write_text(json.dumps({"id": "sum", **row}))
     model = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": file}
-    config = VerificationConfig(answering_models=[model], sandbox="none")
-    (result,) = load(root).run_verification(config, trust="all", journal=root.parent / "run.journal")
+    config = VerificationConfig(answering_models=[model], **({} if sandbox is None else {"sandbox": sandbox}))
+    journal = root.parent / "run.journal"
+    (result,) = load(root).run_verification(config, trust="all", journal=journal, replay=replay)
     return result
+
+
+def test_a_replay_names_the_sandbox_that_it_lacks(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert judge_recording(root, {"response": "Done.", "patch": PATCH}).outcome == Outcome.CORRECT
+    judge_recording(root, {"response": "Done.", "patch": PATCH}, replay=True, sandbox=None)
+    assert "settings that this replay does not have" in caplog.text
+    assert caplog.text.rstrip().endswith("add --set sandbox=none")
+    caplog.clear()
+    assert judge_recording(root, {"response": "Done.", "patch": PATCH}, replay=True).outcome == Outcome.CORRECT
+    assert not caplog.text
 
 
 @pytest.mark.parametrize(
