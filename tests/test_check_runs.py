@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import run_karenina
 from folders import write_files
 from servers import RecordingServer, recording_server
 
 from karenina import Benchmark, VerificationResult
 from karenina_core import Outcome, VerificationConfig
 from karenina_core.errors import ConfigError, RunError
+from karenina_core.plugins import Plugins
 from karenina_sandbox.providers.bwrap import SANDBOX
 
 Body = dict[str, Any]
@@ -206,6 +208,42 @@ def test_a_broken_environment_is_never_wrong(root: Path, change: Body, reason: s
     assert reason in (result.metadata.error or "")
 
 
+SILENT = "raise SystemExit(3)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "solution", "outcome"),
+    [
+        pytest.param(SILENT, None, Outcome.STAGE_ERROR, id="no report with the answer"),
+        pytest.param(SILENT, SILENT, Outcome.STAGE_ERROR, id="nor with the solution"),
+        pytest.param(SILENT, GOOD, Outcome.WRONG, id="but with the solution"),
+        pytest.param(GOOD, None, Outcome.CORRECT, id="but with the answer"),
+    ],
+)
+def test_without_any_report_the_environment_is_broken(
+    root: Path, program: str, solution: str | None, outcome: Outcome
+) -> None:
+    (root / "task/program.py").write_text("raise SystemExit(2)\n")
+    lines = "".join(f"+{line}\n" for line in (solution or "").splitlines())
+    diff = f"--- a/program.py\n+++ b/program.py\n@@ -1 +1,{lines.count(chr(10))} @@\n-raise SystemExit(2)\n{lines}"
+    tests = {**CHECKS["tests"], "passing_before": []}
+    asked = question(checks={"tests": tests}, answer={"fixed": FIXED}, **({"solution": diff} if solution else {}))
+    result = answer(root, writes(program_py=program), asked)
+
+    assert result.outcome == outcome, why(result)
+    assert ("'tests' ended with 2 without a report on the" in why(result)) is (outcome == Outcome.STAGE_ERROR)
+
+
+def test_pytest_runs_without_our_own_plugin(root: Path) -> None:
+    asks = "def test_plugin(request):\n    assert not request.config.pluginmanager.has_plugin('karenina')\n"
+    write_files(root / "task", {"test_plugins.py": asks})
+    run = ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}", "test_plugins.py"]
+    fixed = {**FIXED, "ground_truth": ["test_plugins.py::test_plugin"]}
+    asked = question(checks={"tests": {"run": run, "report": "junit"}}, answer={"fixed": fixed})
+
+    assert answer(root, [], asked).outcome == Outcome.CORRECT
+
+
 def test_a_sandbox_that_dies_is_not_judged(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = root.parent / "no-folder"
     monkeypatch.setattr("tempfile.tempdir", str(full))  # the sandbox has no place for its files
@@ -278,14 +316,25 @@ PATCH = """--- a/program.py
 """
 
 
-def judge_recording(root: Path, row: Body) -> VerificationResult:
+def judge_recording(root: Path, row: Body, *, replay: bool = False, sandbox: str | None = "none") -> VerificationResult:
     """Return the result of a recorded answer."""
     file = root.parent / "recorded.jsonl"
     file.write_text(json.dumps({"id": "sum", **row}))
     model = {"id": "r", "interface": "manual", "model_name": "r", "manual_traces": file}
-    config = VerificationConfig(answering_models=[model], sandbox="none")
-    (result,) = load(root).run_verification(config, trust="all", journal=root.parent / "run.journal")
+    config = VerificationConfig(answering_models=[model], **({} if sandbox is None else {"sandbox": sandbox}))
+    journal = root.parent / "run.journal"
+    (result,) = load(root).run_verification(config, trust="all", journal=journal, replay=replay)
     return result
+
+
+def test_a_replay_names_the_sandbox_that_it_lacks(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert judge_recording(root, {"response": "Done.", "patch": PATCH}).outcome == Outcome.CORRECT
+    judge_recording(root, {"response": "Done.", "patch": PATCH}, replay=True, sandbox=None)
+    assert "settings that this replay does not have" in caplog.text
+    assert caplog.text.rstrip().endswith("add --set sandbox=none")
+    caplog.clear()
+    assert judge_recording(root, {"response": "Done.", "patch": PATCH}, replay=True).outcome == Outcome.CORRECT
+    assert not caplog.text
 
 
 @pytest.mark.parametrize(
@@ -388,3 +437,25 @@ def test_a_mounted_file_can_be_read_in_a_sandbox(root: Path, tmp_path: Path, mou
 def test_a_container_needs_an_image(root: Path) -> None:
     with pytest.raises((ConfigError, RunError), match="podman"):
         answer(root, [], sandbox="podman", sandbox_image=None)
+
+
+def test_unused_patches_and_missing_reports_are_in_the_summary(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root.parent)
+    for number in "12":
+        write_files(root / f"task{number}", {"program.py": "raise SystemExit(2)\n"})
+    checks = {"tests": {**CHECKS["tests"], "passing_before": []}}
+    same = {"checks": checks, "answer": {"fixed": FIXED}}
+    load(root, question(id="a", workspace_path="task1", **same), question(id="b", workspace_path="task2", **same))
+    good = "".join(f"+{line}\n" for line in GOOD.splitlines())
+    fits = f"--- a/program.py\n+++ b/program.py\n@@ -1 +1,4 @@\n-raise SystemExit(2)\n{good}"
+    rows = [{"id": "a", "response": "Done.", "patch": fits}, {"id": "b", "response": "Done.", "patch": PATCH}]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    done = run_karenina(
+        *("run", "tasks.yaml", "--recordings", "answers.jsonl", "--sandbox", "none", "--trust-all", "-o", "r.jsonl"),
+        plugins=Plugins.discover(),
+    )
+    shown = " ".join(done.out.split())
+    assert "1 patch could not be applied" in shown
+    assert "1 answer judged by a check without a report on the untouched folder" in shown
+    assert "not known: the patch does not fit the folder (checks.tests.passed)" in shown

@@ -83,11 +83,33 @@ def test_tasks_decide_by_their_tests(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"FAIL_TO_PASS": '["test_it (app.tests.Case)"]'}, "is no test of pytest"),
+        (
+            {"FAIL_TO_PASS": '["test_it (app.tests.Case)"]'},
+            "of unittest, whose runners write no JUnit report",
+        ),
+        ({"PASS_TO_PASS": '["Sums are right"]'}, "is no test of pytest"),
         ({"FAIL_TO_PASS": "[]"}, "FAIL_TO_PASS is empty"),
         ({"PASS_TO_PASS": "all"}, "PASS_TO_PASS must be a list"),
         ({"instance_id": "../other"}, "`instance_id`, a file name"),
     ],
 )
 def test_tasks_whose_tests_cannot_run_are_reported(folder: Path, change: dict[str, Any], problem: str) -> None:
-    assert problem in import_rows(folder, ROW, {**ROW, "instance_id": "acme__calc-2", **change})
+    told = import_rows(folder, ROW, {**ROW, "instance_id": "acme__calc-2", **change})
+
+    assert problem in told
+    assert "Correct these rows, or use --partial to leave these rows out" in " ".join(told.split())
+
+
+def test_without_a_usable_task_no_mapping_is_suggested(folder: Path) -> None:
+    told = " ".join(import_rows(folder, {**ROW, "FAIL_TO_PASS": '["test_it (app.tests.Case)"]'}).split())
+
+    assert "no row could be converted; check the file" in told
+    assert "--map" not in told
+
+
+def test_partial_leaves_out_tasks_of_other_runners(folder: Path) -> None:
+    rows = [ROW, {**ROW, "instance_id": "acme__calc-2", "FAIL_TO_PASS": '["test_it (app.tests.Case)"]'}]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    assert karenina("import", "rows.jsonl", "--partial", "-o", "swe.yaml").code == 0
+    assert "acme__calc-2" not in Path("swe.yaml").read_text()

@@ -49,10 +49,14 @@ ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that could not be converted or has no recording, with its place and the reason."""
+    """A row that could not be converted or has no recording, with its place and the reason.
+
+    `of_source` states that the reason is the row itself, which no mapping changes.
+    """
 
     place: str
     what: str
+    of_source: bool = False
 
 
 @dataclass
@@ -149,7 +153,7 @@ class _Converter:
             raise ConfigError([f"{row.place}: the source has more than {done.rows - 1:,} rows; {cure}"])
         done.notes.update(dict.fromkeys(row.notes))
         if row.problem:
-            done.problems.append(RowProblem(row.place, row.problem))
+            done.problems.append(RowProblem(row.place, row.problem, of_source=True))
             return
         done.keys.update(dict.fromkeys(_paths_of(row.values)) if len(done.keys) < _MOST_KEYS else {})
         try:

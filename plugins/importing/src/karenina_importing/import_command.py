@@ -232,9 +232,8 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
         cure = f"the rows have the keys {keys}. {_cure_of_rows(done)}" if keys else "check the file"
         raise ConfigError([f"{source}: no row could be converted; {cure}"])
     if not partial:
-        raise ConfigError(
-            [f"{count}; nothing was written. Correct the mapping, or use --partial to leave these rows out"]
-        )
+        wrong = "these rows" if all(problem.of_source for problem in done.problems) else "the mapping"
+        raise ConfigError([f"{count}; nothing was written. Correct {wrong}, or use --partial to leave these rows out"])
 
 
 def _cure_of_rows(done: Imported) -> str:

@@ -87,7 +87,8 @@ class CheckResult:
 class CheckRunner:
     """Runs the checks of one question in a sandbox.
 
-    `additions` contains what the checks add, by path.
+    `solved_by` is the question's solution, a path or the text of a patch. `additions` contains what the checks add, by
+    path.
     """
 
     files: TaskFiles
@@ -95,12 +96,20 @@ class CheckRunner:
     policy: Policy
     limiter: CommandLimiter
     source: str
+    solved_by: str | None = None
     additions: dict[str, tuple[str, Patch]] = field(default_factory=dict)
 
     async def load(self, check: Check) -> None:
         """Read what a check adds. Raises `WorkspaceError` or `DiffError` if it cannot be used."""
         if check.add is not None and check.add not in self.additions:
             self.additions[check.add] = (self.files.digest(check.add), await self.files.additions(check.add))
+
+    async def solution(self) -> Patch | None:
+        """Return the changes of the solution, if there is one.
+
+        Raises `WorkspaceError` if it cannot be read, and `DiffError` if it does not fit the folder.
+        """
+        return None if self.solved_by is None else await self.files.read_diff(self.files.diff(self.solved_by))
 
     def key(self, check: Check, patch: Patch, repeat: int = 0) -> str:
         """Return everything that determines the result of a check, as JSON."""
@@ -117,6 +126,7 @@ class CheckRunner:
                 "limits": asdict(policy.limits),
                 "mounts": [str(path) for path in policy.mounts],
                 "python": str(policy.python),
+                "environment": dict(policy.environment),
                 "sandbox": self.provider.identity(policy),
                 "repeat": repeat,
             },

@@ -46,9 +46,7 @@ class CheckRehearsal:
         bound = template.for_question(question.id) if template is not None else None
         try:
             runner = await make_runner(config, plugins_of(config), question, fields)
-            solution = None
-            if fields.solution is not None:
-                solution = await runner.files.read_diff(runner.files.diff(fields.solution))
+            solution = await runner.solution()
             found = [*_leaks(runner.files, fields)]
             base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
             for name, check in fields.checks.items():

@@ -51,9 +51,9 @@ _OF_REPORTS: Final[Mapping[str, object]] = {**dict.fromkeys(REPORT_LISTS, list[s
 class RunChecks(Stage):
     """Runs the checks of a question, and offers what they found as the known values `checks.NAME.*`.
 
-    Each check also runs on the untouched folder, once for all answers of a run. If it cannot be started there, or a
-    test of `passing_before` does not pass, the environment is broken: the item ends with STAGE_ERROR and is not judged.
-    So it does if the sandbox itself fails.
+    Each check also runs on the untouched folder, once for all answers of a run. If it cannot be started there, a test
+    of `passing_before` does not pass, or there is a report neither there nor with the answer, the environment is
+    broken: the item ends with STAGE_ERROR and is not judged. So it does if the sandbox itself fails.
     """
 
     name = "RunChecks"
@@ -112,7 +112,7 @@ class RunChecks(Stage):
         for name, check in fields.checks.items():
             try:
                 results = await self._results(context, runner, name, check, patch)
-            except PortError as error:
+            except (PortError, WorkspaceError, DiffError) as error:
                 context.mark_error(f"the check {name!r} could not run: {error}")
                 return
             except (ValueError, TypeError, KeyError):  # in a preview, there is only a placeholder
@@ -122,16 +122,22 @@ class RunChecks(Stage):
                 continue
             if results is None:
                 return
-            described[name] = self._offer(context, name, check, patch, results)
+            base, *runs = results
+            described[name] = self._offer(context, name, check, patch, runs)
+            if check.report is not None and base.tests is None:
+                described[name]["untouched"] = f"{base.how_it_ended()}, without a report"
         context.set_result_field("checks", described)
 
     @staticmethod
     async def _results(
         context: VerificationContext, runner: CheckRunner, name: str, check: Check, patch: Patch | None
     ) -> list[CheckResult] | None:
-        """Return what a check found: two results if it is flaky, and none if the answer's patch cannot be used.
+        """Return what a check found on the untouched folder, and then with the answer.
 
-        Returns None if the environment is broken. Raises `PortError` if the check cannot run.
+        For the answer, there are two results if the check is flaky, and none if the patch cannot be used.
+
+        Returns None if the environment is broken, as it is if there is no report on the untouched folder, with the
+        answer, or with the solution. Raises `PortError` if the check cannot run.
         """
 
         async def consult(patch: Patch, repeat: int = 0) -> CheckResult:
@@ -147,8 +153,17 @@ class RunChecks(Stage):
             context.mark_error(f"the environment is broken: on the untouched folder, the check {name!r} {broken}")
             return None
         if patch is None or not is_recordable(patch):
-            return []
-        results = [await consult(patch) if patch else base]
+            return [base]
+        results = [base, await consult(patch) if patch else base]
+        if check.report is not None and base.tests is None and results[1].tests is None:
+            solution = await runner.solution()
+            if not solution or (await consult(solution)).tests is None:
+                tried = "" if not solution else ", nor with the solution"
+                context.mark_error(
+                    f"the environment is broken: the check {name!r} {base.how_it_ended()} without a report on the "
+                    f"untouched folder, and gave none here{tried}{base.last_words()}"
+                )
+                return None
         return [*results, await consult(patch, 1)] if check.flaky else results
 
     @staticmethod
@@ -241,6 +256,7 @@ async def make_runner(config: VerificationConfig, plugins: Any, question: Questi
         make_policy(settings),
         command_limiter(settings.sandbox_concurrency),
         files.digest(),
+        fields.solution,
     )
     for check in fields.checks.values():
         await runner.load(check)

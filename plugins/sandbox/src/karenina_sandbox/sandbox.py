@@ -28,7 +28,8 @@ class Limits:
     """The limits on a command and all processes that it starts.
 
     `seconds` is wall-clock time. `memory` and `disk` are totals in bytes, and `disk` is what is written into the
-    workspace. `output` is the number of bytes that are kept of each of both streams: more does not end the command.
+    workspace. `output` is the number of bytes that are kept of each of both streams. A command that prints a thousand
+    times as much is stopped.
     """
 
     seconds: float = 600.0

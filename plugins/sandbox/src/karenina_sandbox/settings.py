@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from karenina_core import VerificationConfig
     from karenina_core.plugins import Plugins
     from karenina_sandbox.sandbox import SandboxProvider
+
+
+ENVIRONMENT: Final[Mapping[str, str]] = {"PYTEST_ADDOPTS": "-p no:karenina"}
+"""Variables of commands. pytest leaves out our own plugin, whose source need not be readable in a sandbox."""
 
 
 class SandboxSettings(BaseModel):
@@ -66,6 +71,7 @@ def make_policy(settings: SandboxSettings, *, seconds: float | None = None) -> P
         tuple(path.absolute() for path in settings.sandbox_mounts),
         settings.sandbox_python or Path(sys.executable),
         image=settings.sandbox_image,
+        environment=ENVIRONMENT,
     )
 
 

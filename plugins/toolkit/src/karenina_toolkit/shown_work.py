@@ -64,6 +64,18 @@ def shown_checks(result: VerificationResult) -> Iterator[ShownCheck]:
                 yield _show_run(str(name), run)
 
 
+def check_troubles(result: VerificationResult) -> Iterator[tuple[str, str]]:
+    """Yield what a run's summary states about the work and checks of an answer, as a noun to count and a text."""
+    fields = _fields(result)
+    workspace, checks = fields.get("workspace"), fields.get("checks")
+    if isinstance(workspace, Mapping) and workspace.get("problem"):
+        yield "patch", "could not be applied"
+    for check in checks.values() if isinstance(checks, Mapping) else ():
+        if isinstance(check, Mapping) and check.get("untouched") and check.get("results"):
+            yield "answer", "judged by a check without a report on the untouched folder"
+            return
+
+
 def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
     """Describe a run of a check."""
     if run.get("cannot_start"):

@@ -68,8 +68,9 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
     """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
 
     The second cell is "-" if nothing was extracted, `NOT_EXTRACTED` for a field that is not extracted, and `LEFT_OUT`
-    for a field whose turn was left out. For a field filled with a known value, it contains the value and its name. The
-    third cell is empty if the field has no ground truth. The last cell is None if the field was not compared.
+    for a field whose turn was left out. For a field filled with a known value, it contains the value, or the reason why
+    it is not known, and its name. The third cell is empty if the field has no ground truth. The last cell is None if
+    the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response
@@ -84,7 +85,8 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
             shown = as_text(extracted[name])
         elif name in known:
             source, value = known[name]
-            shown = f"{as_text(value.value, none='not known')} ({source})"
+            unknown = f"not known: {clean(value.why)}" if value.why else "not known"
+            shown = f"{as_text(value.value, none=unknown)} ({source})"
         truth = "" if name not in truths else as_text(truths[name], none="should hold")
         rows.append((name, shown, truth, passed.get(name)))
     return rows

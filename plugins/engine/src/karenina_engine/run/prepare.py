@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.config import all_settings
 from karenina_core.data.result import ItemId
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.text import compose
@@ -31,7 +34,7 @@ from karenina_engine.check.run_checks import (
 )
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger, PriceTable
-from karenina_engine.model_settings import configured_models
+from karenina_engine.model_settings import configured_models, model_settings
 from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
@@ -94,7 +97,10 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
         limits=session.limits,
     ) as journal:
         _warn_of_other_questions(benchmark, journal)
-        session = session.with_journal(journal, {**make_command(request), **describe_named_files(benchmark, config)})
+        command = make_command(request)
+        if request.replay:
+            _warn_of_missing_settings(command, journal)
+        session = session.with_journal(journal, {**command, **describe_named_files(benchmark, config)})
         refuse_missing_files(session)
         yield session
 
@@ -264,6 +270,24 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
             "results are taken from the journal, and this run is added to it; to keep the runs apart, set --journal "
             "to another file (in Python: journal)",
             *(journal.path, benchmark.path, ids[0]),
+        )
+
+
+def _warn_of_missing_settings(command: Mapping[str, Any], journal: Journal) -> None:
+    """Log a warning if the run in the journal had settings that its replay does not have, such as a sandbox."""
+    last = journal.last_command() or {}
+    then = last.get("config")
+    of_results = {name for name, setting in all_settings().items() if setting.changes_results}
+    missing = [
+        f"--set {quote(f'{name}={value if isinstance(value, str) else json.dumps(value)}')}"
+        for name, value in (then.items() if isinstance(then, Mapping) else ())
+        if name in of_results - model_settings().keys() - command["config"].keys()
+    ]
+    if missing:
+        logger.warning(
+            "the run in %s had settings that this replay does not have, so replies that depend on them may not be found; "
+            "add %s",
+            *(journal.path, " ".join(missing)),
         )
 
 

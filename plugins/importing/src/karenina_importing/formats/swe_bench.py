@@ -20,6 +20,8 @@ from karenina_importing.source_files import FileHead, SourceRow
 _KEYS: Final = ("instance_id", "problem_statement", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS")
 _CHANGED: Final = re.compile(r"^\+\+\+ b/(\S+\.py)$", re.MULTILINE)
 _PYTEST_ID: Final = re.compile(r"[^\s:]+\.py::\S.*", re.DOTALL)
+_UNITTEST_ID: Final = re.compile(r"\w+ \([\w.]+\)")
+"""A test as unittest and Django print it, such as `test_sum (tests.calc.SumTest)`."""
 _INSTANCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NOTE: Final = (
     "Each task expects its repository, at its base_commit, in a folder with the name of the task below workspace_root. "
@@ -50,7 +52,10 @@ def _row(place: str, values: Mapping[str, Any]) -> SourceRow:
         return SourceRow(place, {}, problem="the row needs `instance_id`, a file name, and `test_patch`, a diff")
     foreign = next((name for name in (*fixed, *kept) if not _PYTEST_ID.fullmatch(name)), None)
     if foreign is not None or not fixed:
-        why = f"{foreign!r:.80} is no test of pytest" if foreign is not None else "FAIL_TO_PASS is empty"
+        why = "FAIL_TO_PASS is empty"
+        if foreign is not None:
+            own = "a test of unittest, whose runners write no JUnit report" if _UNITTEST_ID.fullmatch(foreign) else ""
+            why = f"{foreign!r:.80} is {own or 'no test of pytest'}"
         return SourceRow(place, {}, problem=f"{why}, so the tests of {id} cannot be run here")
     files = sorted({*_CHANGED.findall(patch), *(name.partition("::")[0] for name in fixed)})
     check = {

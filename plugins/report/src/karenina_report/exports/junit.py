@@ -88,7 +88,10 @@ def describe_item(result: VerificationResult) -> str:
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
-    known = {name: f"{source} is {value.value!r}" for name, (source, value) in known_fields(template).items()}
+    known = {
+        name: f"{source} is {value.value!r}" + (f" ({value.why})" if value.why else "")
+        for name, (source, value) in known_fields(template).items()
+    }
     lines += [
         f"Field {name}: {known.get(name, f'extracted {extracted.get(name)!r}')}, truth {truth.get(name)!r}"
         for name, passed in (template.field_results or {}).items()

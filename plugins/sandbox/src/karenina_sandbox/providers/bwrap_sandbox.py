@@ -19,7 +19,7 @@ from karenina_sandbox.limits.cgroups import Cgroup, Cgroups
 from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_memory
 from karenina_sandbox.providers.layers import LayeredSandbox
 from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
-from karenina_sandbox.providers.processes import FirstProcess, check_command, open_reader, read_bounded, write_all
+from karenina_sandbox.providers.processes import BoundedReader, FirstProcess, check_command, open_reader, write_all
 from karenina_sandbox.sandbox import CannotStart, CommandResult, SandboxError, Stop
 
 _PAUSE: Final = 0.1
@@ -127,7 +127,8 @@ class _Command:
         assert process.stdout is not None
         assert process.stderr is not None
         most = self.sandbox.policy.limits.output
-        error_output = asyncio.ensure_future(read_bounded(process.stderr, most))
+        flood = asyncio.Event()
+        error_output = BoundedReader(process.stderr, most, flood)
         writing: asyncio.Future[None] | None = None
         first: FirstProcess | None = None
         cgroup: Cgroup | None = None
@@ -135,7 +136,7 @@ class _Command:
             async with asyncio.timeout(_OPENING_SECONDS):
                 line = await status.readline()
                 if not line:
-                    raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output)[0])}")
+                    raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output.end())[0])}")
                 first = FirstProcess(int(json.loads(line)["child-pid"]))
                 cgroup = self._limit(first.pid)
                 with suppress(BrokenPipeError):  # its end is reported below
@@ -144,11 +145,11 @@ class _Command:
                 if gate == b"missing\n":
                     raise CannotStart(explain_missing(name))
                 if gate != b"start\n":
-                    raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output)[0])}")
+                    raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output.end())[0])}")
             started = time.monotonic()
-            output = asyncio.ensure_future(read_bounded(process.stdout, most))
+            output = BoundedReader(process.stdout, most, flood)
             writing = asyncio.ensure_future(write_all(process.stdin, b"go\n" + self.stdin))
-            await self._wait(process, first.pid, cgroup)
+            await self._wait(process, first.pid, cgroup, flood)
             spent = time.monotonic() - started
         except TimeoutError:
             raise SandboxError(f"the sandbox was not opened within {_OPENING_SECONDS:g} s") from None
@@ -158,7 +159,7 @@ class _Command:
                 self._stop = cgroup.exceeded()
             if cgroup is not None:
                 cgroup.remove()
-        (out, out_cut), (err, err_cut) = await output, await error_output
+        (out, out_cut), (err, err_cut) = await output.end(), await error_output.end()
         ended = [json.loads(line) for line in (await status.read()).splitlines() if b"exit-code" in line]
         if ended and self._stop is None and await self.sandbox.exceeds_disk():
             self._stop = "disk"
@@ -189,20 +190,24 @@ class _Command:
             raise SandboxError(f"the limits of a command cannot be set: {error}") from error
         return cgroup
 
-    async def _wait(self, process: asyncio.subprocess.Process, pid: int, cgroup: Cgroup | None) -> None:
+    async def _wait(
+        self, process: asyncio.subprocess.Process, pid: int, cgroup: Cgroup | None, flood: asyncio.Event
+    ) -> None:
         """Wait until the command ends or reaches a limit."""
         watching = asyncio.ensure_future(self._watch(pid, cgroup))
-        waiting = asyncio.ensure_future(process.wait())
+        tasks = {watching, flooding := asyncio.ensure_future(flood.wait()), asyncio.ensure_future(process.wait())}
         try:
-            done, _ = await asyncio.wait({watching, waiting}, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
             if watching in done:
                 self._stop = watching.result()
+            elif flooding in done:
+                self._stop = "output"
             elif not done:
                 self._stop = "time"
         finally:
-            for task in (watching, waiting):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(watching, waiting, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch(self, pid: int, cgroup: Cgroup | None) -> Stop:
         """Return the first limit that the command exceeds. Looks less often if looking takes long."""

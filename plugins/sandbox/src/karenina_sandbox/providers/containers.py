@@ -31,7 +31,7 @@ from karenina_sandbox.providers.layers import (
     remove_scratch,
 )
 from karenina_sandbox.providers.mounts import HOME, INSIDE, check_mounts
-from karenina_sandbox.providers.processes import check_command, read_bounded, write_all
+from karenina_sandbox.providers.processes import BoundedReader, check_command, write_all
 from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
 
 Engine = Literal["podman", "docker"]
@@ -148,27 +148,34 @@ class ContainerSandbox(LayeredSandbox):
         assert process.stdout is not None
         assert process.stderr is not None
         most = self.policy.limits.output
-        output = asyncio.ensure_future(read_bounded(process.stdout, most))
-        error_output = asyncio.ensure_future(read_bounded(process.stderr, most))
+        flood = asyncio.Event()
+        output, error_output = (BoundedReader(one, most, flood) for one in (process.stdout, process.stderr))
         writing = asyncio.ensure_future(write_all(process.stdin, stdin))
         watching = asyncio.ensure_future(self._watch())
+        flooding = asyncio.ensure_future(flood.wait())
         waiting = asyncio.ensure_future(process.wait())
         stop: Stop | None = None
         started = time.monotonic()
         try:
-            done, _ = await asyncio.wait({watching, waiting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            stop = "time" if not done else watching.result() if watching in done else None
+            tasks = {watching, flooding, waiting}
+            done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if watching in done:
+                stop = watching.result()
+            elif flooding in done:
+                stop = "output"
+            elif not done:
+                stop = "time"
             spent = time.monotonic() - started
             if stop is not None:
                 await _call_async(self.engine, "kill", name, check=False)
             state = read_state(await _call_async(self.engine, "inspect", name))
         finally:
-            for task in (watching, waiting, writing):
+            for task in (watching, flooding, waiting, writing):
                 task.cancel()
             with suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-        (out, out_cut), (err, err_cut) = await output, await error_output
+        (out, out_cut), (err, err_cut) = await output.end(), await error_output.end()
         if not state.started:
             raise CannotStart(
                 f"the command {program!r} cannot be started in the image {self.policy.image}: "

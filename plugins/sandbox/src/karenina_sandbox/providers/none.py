@@ -10,17 +10,19 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from karenina_sandbox.capture.folders import compare_folders
 from karenina_sandbox.patch import Patch
+from karenina_sandbox.providers.processes import BoundedReader, open_reader
 from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
 from karenina_toolkit.files.safe_paths import open_file
 
-_CHUNK: Final = 65_536
+_GRACE: Final = 1.0
+"""The number of seconds for which output is read after a command has ended, if another process holds its pipes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,42 +49,56 @@ class _Folder:
         }
         program = str(python) if argv[0] == "python" else argv[0]
         started = time.monotonic()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                program,
-                *argv[1:],
-                cwd=self.work / cwd,
-                env=environment,
-                stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
+        flood = asyncio.Event()
+        with ExitStack() as pipes, ExitStack() as inner_ends:
+            readers: list[BoundedReader] = []
+            ends: list[int] = []
+            for _ in range(2):  # with pipes that asyncio makes, it would wait for a daemon that holds them
+                outer_end, inner_end = os.pipe()
+                inner_ends.callback(os.close, inner_end)
+                stream, transport = await open_reader(outer_end)
+                pipes.callback(transport.close)
+                readers.append(BoundedReader(stream, limits.output, flood))
+                ends.append(inner_end)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    program,
+                    *argv[1:],
+                    cwd=self.work / cwd,
+                    env=environment,
+                    stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+                    stdout=ends[0],
+                    stderr=ends[1],
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise CannotStart(f"the command {argv[0]!r} cannot be started: {error.strerror}") from None
+            inner_ends.close()
+            stopped = await self._attend(process, stdin, flood, within)
+            (output, output_cut), (error_output, error_cut) = await asyncio.gather(
+                *(one.end(_GRACE) for one in readers)
             )
-        except OSError as error:
-            raise CannotStart(f"the command {argv[0]!r} cannot be started: {error.strerror}") from None
-        stopped: Stop | None = None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        readers = [asyncio.ensure_future(_read(one, limits.output)) for one in (process.stdout, process.stderr)]
-        try:
-            async with asyncio.timeout(within):
-                if process.stdin is not None:
-                    with suppress(ConnectionError, RuntimeError):  # uvloop raises the latter if the program has ended
-                        process.stdin.write(stdin)
-                        await process.stdin.drain()
-                        process.stdin.close()
-                await process.wait()
-        except TimeoutError:
-            stopped = "time"
-        finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        (output, output_cut), (error_output, error_cut) = await asyncio.gather(*readers)
         code = process.returncode
         exit_code = None if stopped or code is None else code if code >= 0 else 128 - code
         spent = time.monotonic() - started
         return CommandResult(exit_code, output, error_output, output_cut, error_cut, spent, stopped)
+
+    async def _attend(
+        self, process: asyncio.subprocess.Process, stdin: bytes, flood: asyncio.Event, seconds: float
+    ) -> Stop | None:
+        """Wait until a program ends or reaches a limit, which is returned. End what it started."""
+        flooding, running = asyncio.ensure_future(flood.wait()), asyncio.ensure_future(_feed(process, stdin))
+        try:
+            done, _ = await asyncio.wait({flooding, running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (flooding, running):
+                task.cancel()
+            await asyncio.gather(flooding, running, return_exceptions=True)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await asyncio.to_thread(_end_others, self.home)
+            await process.wait()
+        return None if running in done else "output" if flooding in done else "time"
 
     async def overlay(self, folder: Path) -> None:
         await asyncio.to_thread(shutil.copytree, folder, self.work, symlinks=True, dirs_exist_ok=True)
@@ -105,13 +121,29 @@ class _Folder:
         return await asyncio.to_thread(compare_folders, self.source, self.work)
 
 
-async def _read(stream: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
-    """Read a stream to its end, and return the first `most` bytes and whether there were more."""
-    kept, cut = b"", False
-    while chunk := await stream.read(_CHUNK):
-        cut = cut or len(kept) + len(chunk) > most
-        kept += chunk[: most - len(kept)]
-    return kept, cut
+async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
+    """Pass the input to a program, and wait until it has ended."""
+    if process.stdin is not None:
+        with suppress(ConnectionError, RuntimeError):  # uvloop raises the latter if the program has ended
+            process.stdin.write(stdin)
+            await process.stdin.drain()
+            process.stdin.close()
+    await process.wait()
+
+
+def _end_others(home: Path) -> None:
+    """End the processes that left the program's session, where /proc shows that they have its home folder."""
+    mark = b"\0HOME=" + os.fsencode(home) + b"\0"
+    while True:
+        found = []
+        for place in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if mark in b"\0" + place.read_bytes() + b"\0":
+                    os.kill(int(place.parent.name), signal.SIGKILL)
+                    found.append(place)
+        if not found:
+            return
+        time.sleep(0.01)
 
 
 class NoSandbox:

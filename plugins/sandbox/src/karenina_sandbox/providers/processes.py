@@ -12,6 +12,8 @@ from typing import Final
 from karenina_sandbox.sandbox import CannotStart, SandboxError
 
 _CHUNK: Final = 65_536
+_FLOOD: Final = 1000
+"""How many times the kept output a command may print before it is stopped."""
 _LONGEST_WORD: Final = 100_000
 """The maximum number of bytes of a word of a command. Linux allows 131,071."""
 _MOST_WORDS: Final = 1000
@@ -29,14 +31,31 @@ def check_command(argv: Sequence[str]) -> None:
         raise CannotStart("the command is too long; write its contents to a file")
 
 
-async def read_bounded(stream: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
-    """Read a stream to its end. Return its first `most` bytes, and whether there were more."""
-    kept, cut = bytearray(), False
-    while chunk := await stream.read(_CHUNK):
-        room = most - len(kept)
-        cut = cut or len(chunk) > room
-        kept += chunk[:room]
-    return bytes(kept), cut
+class BoundedReader:
+    """The beginning of what a program prints. The rest is read, too, so that the program is not held up.
+
+    `flood` is set if the program prints more than a thousand times as much as is kept.
+    """
+
+    def __init__(self, stream: asyncio.StreamReader, most: int, flood: asyncio.Event) -> None:
+        self._kept = bytearray()
+        self._total = 0
+        self._most = most
+        self._flood = flood
+        self._reading = asyncio.ensure_future(self._read(stream))
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        while chunk := await stream.read(_CHUNK):
+            self._kept += chunk[: self._most - len(self._kept)]
+            self._total += len(chunk)
+            if self._total > _FLOOD * self._most:
+                self._flood.set()
+
+    async def end(self, within: float | None = None) -> tuple[bytes, bool]:
+        """Wait for the end, at most `within` seconds. Return the first bytes, and whether there were more."""
+        await asyncio.wait({self._reading}, timeout=within)
+        self._reading.cancel()
+        return bytes(self._kept), self._total > self._most
 
 
 async def write_all(stream: asyncio.StreamWriter, content: bytes) -> None:

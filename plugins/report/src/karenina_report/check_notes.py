@@ -1,0 +1,46 @@
+"""Notes about checks next to pass rates: patches that were not used, and checks without a report at the start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karenina_report.run_notes import NotedRun, RunNote
+from karenina_report.runs import iterate_results
+from karenina_toolkit.printable import quantity
+from karenina_toolkit.shown_work import OWNER, check_troubles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def check_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
+    """Return a note about each run with a source file in which patches were not used, or checks may be broken."""
+    notes = []
+    for run in runs:
+        found = _count(run)
+        texts = [f"{quantity(count, noun)} {text}" for (noun, text), count in found.items()]
+        if texts:
+            name = f"Checks {run.label}" if run.label else "Checks"
+            values = {text: count for (_, text), count in found.items()}
+            notes.append(RunNote(name, "; ".join(texts), values))
+    return notes
+
+
+def _count(run: NotedRun) -> Mapping[tuple[str, str], int]:
+    """Return how often each trouble occurred. Results are only parsed if the file contains work or checks."""
+    found: Counter[tuple[str, str]] = Counter()
+    if run.source is None or not _mentions_checks(run.source):
+        return found
+    for result in iterate_results(run.source):
+        if run.model in (None, result.metadata.answering_id):
+            found.update(check_troubles(result))
+    return found
+
+
+def _mentions_checks(source: Path) -> bool:
+    """Return whether a file contains a result with work or checks."""
+    with source.open("rb") as file:
+        return any(OWNER.encode() in line for line in file)
