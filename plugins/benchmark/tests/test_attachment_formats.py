@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,12 @@ class Answer(BaseAnswer):
 FILES = (Attachment.of("images/a.png"), Attachment.of({"file": "b.pdf", "pages": "1-2"}))
 
 
-def sources(path: Path, **options: object) -> list[tuple[str, str | None]]:
+@pytest.fixture(autouse=True)
+def work_in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def sources(path: Path, **options: Any) -> list[tuple[str, str | None]]:
     """Return the paths and pages of the attachments of a file's first question."""
     question = next(iter(Benchmark.load(path, **options)))
     return [(file.source, file.pages) for file in question.attachments]
@@ -149,3 +155,31 @@ def test_automatic_ids_depend_on_attachments() -> None:
     assert plain.id == "urn:uuid:34e4e5f5-de2c-5682-80a8-a1025b7c3afc"
     with pytest.raises(ValueError, match="two questions have the id"):
         benchmark.add_question("How many bars?", attachments=["a.png"])
+
+
+@pytest.mark.parametrize("name", ["b.yaml", "b.jsonld", "b.jsonl"])
+def test_saving_into_another_folder_keeps_the_files(tmp_path: Path, name: str) -> None:
+    absolute = (tmp_path / "d.png").as_posix()
+    benchmark = Benchmark.create("Doses")
+    turns: list[Any] = ["Sure?", {"say": "And here?", "attachments": ["images/c.png"]}]
+    benchmark.add_question("Which dose?", attachments=[*FILES, absolute], turns=turns)
+    benchmark.save(tmp_path / "a.yaml")
+    (tmp_path / "v2").mkdir()
+
+    Benchmark.load(tmp_path / "a.yaml").save(tmp_path / "v2" / name)
+    saved = Benchmark.load(tmp_path / "v2" / name, "all")
+
+    assert sources(tmp_path / "v2" / name) == [("../images/a.png", None), ("../b.pdf", "1-2"), (absolute, None)]
+    assert saved.questions[0].extra["turns"] == ["Sure?", {"say": "And here?", "attachments": ["../images/c.png"]}]
+    saved.save(tmp_path / name)
+    assert sources(tmp_path / name) == [("images/a.png", None), ("b.pdf", "1-2"), (absolute, None)]
+
+
+def test_files_of_a_benchmark_without_a_file_are_those_of_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "v2").mkdir()
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", attachments=["a.png"])
+
+    benchmark.save("v2/a.yaml")
+
+    assert sources(tmp_path / "v2/a.yaml") == [("../a.png", None)]

@@ -112,9 +112,10 @@ class Benchmark(BenchmarkContent):
     def save(self, path: str | Path) -> None:
         """Save the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
 
-        The file is replaced atomically. Comments and formatting in an existing YAML file are lost. Raises
-        `BenchmarkFileError` if the suffix is unknown, the source of a template class is unavailable, or the file cannot
-        be written.
+        The file is replaced atomically. Comments and formatting in an existing YAML file are lost. Relative paths of
+        attachments are rewritten if the folder is another one, so that they lead to the same files; those of a
+        benchmark without a file are relative to the current folder. Raises `BenchmarkFileError` if the suffix is
+        unknown, the source of a template class is unavailable, or the file cannot be written.
         """
         from karenina_benchmark.benchmark_files import save_benchmark
 
