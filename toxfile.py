@@ -137,7 +137,7 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
         seeds[name].append(together(f"the tests of some members with Python {version}", quick, given, version))
         every = together(f"all tests of most members with Python {version}", shared, given, version, release=True)
         seeds[f"members-{name}"].append(every)
-    release = ["release", *(f"members-py{version.replace('.', '')}" for version in QUICK)]
+    release = ["release", "ocr", *(f"members-py{version.replace('.', '')}" for version in QUICK)]
     separate = [name for name in members if name not in OWN]
     labels = {"release": EnvList([*release, *separate]), "separate": EnvList(separate)}
     core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList(CI), labels=labels))

@@ -78,7 +78,7 @@ class Question(BaseModel, defer_build=True):
     )
 
     _answer_class: type[Any] | None = PrivateAttr(default=None)
-    _attachment: object = PrivateAttr(default=None)
+    _derived: object = PrivateAttr(default=None)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -124,13 +124,13 @@ class Question(BaseModel, defer_build=True):
         return self.answer_class is not None or self.answer_template is not None
 
     @property
-    def attachment(self) -> object:
-        """The value last stored with `attach`, or None. This has nothing to do with `attachments`."""
-        return (self.__pydantic_private__ or {}).get("_attachment")
+    def derived(self) -> object:
+        """The value last stored with `keep_derived`, or None."""
+        return (self.__pydantic_private__ or {}).get("_derived")
 
-    def attach(self, value: object) -> None:
-        """Attach a value derived from the question, such as its loaded template. Comparisons ignore it."""
-        self._attachment = value
+    def keep_derived(self, value: object) -> None:
+        """Keep a value derived from the question, such as its loaded template. Comparisons ignore it."""
+        self._derived = value
 
     def trait_names(self) -> tuple[str, ...]:
         """Return the names of the question's traits, with static traits before dynamic ones."""
@@ -139,7 +139,7 @@ class Question(BaseModel, defer_build=True):
     def changed(self, **changes: Any) -> Self:
         """Return a validated copy with the given fields changed. Other fields, including `id`, stay the same.
 
-        The value stored with `attach` is not copied.
+        The value stored with `keep_derived` is not copied.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         if self._answer_class is not None:

@@ -40,7 +40,7 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     The template is kept with the question, and is only loaded again for a different `trust`. Raises `TemplateError` if
     the template is invalid, and `UntrustedTemplate` if its code is not trusted.
     """
-    loaded = question.attachment
+    loaded = question.derived
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
         return loaded.template
     answer_class = question.answer_class
@@ -50,7 +50,7 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
         template = load_template(question.answer_template, trust=trust, name=question.id)
     else:
         return None
-    question.attach(_Loaded(template, trust))
+    question.keep_derived(_Loaded(template, trust))
     return template
 
 
@@ -59,7 +59,7 @@ def may_need_judge(question: Question) -> bool:
 
     The result may be True although no judge is needed, but False is always right.
     """
-    if isinstance(question.attachment, _Loaded) or question.answer_template is None:
+    if isinstance(question.derived, _Loaded) or question.answer_template is None:
         return True
     split = split_literals(question.answer_template)
     shape = find_shape(split) if split is not None else None
@@ -100,7 +100,7 @@ def keep_template(question: Question, template: Template) -> None:
 
     Use this only for templates that were loaded without trust.
     """
-    question.attach(_Loaded(template, None))
+    question.keep_derived(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
