@@ -119,6 +119,16 @@ def test_without_a_second_look_a_contradiction_is_judged(shop: Shop, tmp_path: P
     assert not [request for request in shop.models.requests if "fault" in (request.schema or {}).get("properties", {})]
 
 
+@pytest.mark.parametrize(("setting", "counted"), [("false", False), ("true", True)])
+def test_a_dry_run_lists_the_check_of_users_only_if_on(shop: Shop, tmp_path: Path, setting: str, counted: bool) -> None:
+    dry = ("--dry-run", "--set", f"check_user={setting}")
+    done = run_karenina("run", write(tmp_path / "b.yaml", "one"), *MODELS, *dry, plugins=shop.plugins)
+
+    assert done.code == 0, done.err
+    assert ("CheckUser" in done.out) is counted
+    assert "no judge is needed" not in done.out
+
+
 def test_a_check_without_a_usable_reply_judges_the_item(shop: Shop, tmp_path: Path) -> None:
     shop.models.fill = lambda messages, schema, info: (
         {"reasoning": "-", "fault": "role", "sentence": "Nobody says this."}
