@@ -421,7 +421,15 @@ def test_a_dry_run_counts_each_turn_of_a_script() -> None:
         (("say: Are you sure?", 'say: "\\u200b" #'), "it must not be blank"),
         (("id: year", "id: why"), "two turns have the id 'why'"),
         (("id: year", "id: last"), "cannot be a number, empty, last or all"),
-        (('type: TraceRegex, pattern: "BCR-?ABL"', "type: NumericExact"), "needs no ground truth"),
+        (('type: TraceRegex, pattern: "BCR-?ABL"', "type: NumericExact"), "needs no ground truth, such as TraceRegex"),
+        (
+            ("said: {type: TraceRegex, pattern", "said: {type: TraceRegex, length: 3, pattern"),
+            "said.length: TraceRegex has no such parameter; available: count_min, flags, pattern",
+        ),
+        (
+            ("said: {type: TraceRegex, pattern", "said: {type: TraceRegex, patern"),
+            "said.patern: TraceRegex has no such parameter; did you mean 'pattern'?",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_before_the_run(change: tuple[str, str], says: str) -> None:

@@ -118,7 +118,7 @@ def test_a_dry_run_and_the_plan_count_no_judge() -> None:
     facts = orders.karenina("plan", "orders.yaml", "--json").json
 
     assert [line["stage"] for line in estimate["lines"]] == ["GenerateAnswer"]
-    assert {"stage": "ParseTemplate", "why": "no judge is needed"} in estimate["not_counted"]
+    assert estimate["not_counted"] == []
     assert "Known values:\n  trace.arguments.refund.order, offered by GenerateAnswer\n" in plan.out
     assert "No judge is called: known values fill all fields." in plan.out
     assert facts["without_judge"] == ["q1"]

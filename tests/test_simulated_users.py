@@ -119,6 +119,16 @@ def test_without_a_second_look_a_contradiction_is_judged(shop: Shop, tmp_path: P
     assert not [request for request in shop.models.requests if "fault" in (request.schema or {}).get("properties", {})]
 
 
+@pytest.mark.parametrize(("setting", "counted"), [("false", False), ("true", True)])
+def test_a_dry_run_lists_the_check_of_users_only_if_on(shop: Shop, tmp_path: Path, setting: str, counted: bool) -> None:
+    dry = ("--dry-run", "--set", f"check_user={setting}")
+    done = run_karenina("run", write(tmp_path / "b.yaml", "one"), *MODELS, *dry, plugins=shop.plugins)
+
+    assert done.code == 0, done.err
+    assert ("CheckUser" in done.out) is counted
+    assert "no judge is needed" not in done.out
+
+
 def test_a_check_without_a_usable_reply_judges_the_item(shop: Shop, tmp_path: Path) -> None:
     shop.models.fill = lambda messages, schema, info: (
         {"reasoning": "-", "fault": "role", "sentence": "Nobody says this."}
@@ -354,7 +364,7 @@ def judge_export(shop: Shop, file: Path, *more: str, states_end: bool = True) ->
         rows = [{key: value for key, value in row.items() if key != "conversation"} for row in rows]
     Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     again = ("--recordings", "answers.jsonl", "-j", "scripted:j", "-o", "again.jsonl", "--json", *more)
-    (live,) = run_karenina("export", "live.jsonl", "--format", "json", plugins=shop.plugins).json["results"]
+    live = run_karenina("export", "live.jsonl", "--format", "json", plugins=shop.plugins).json["results"][0]
     done = run_karenina("run", file, *again, plugins=shop.plugins)
     assert done.code in (0, 1, 4), done.err
     return live, done.json["results"][0]
@@ -421,6 +431,17 @@ def test_the_fault_of_an_exported_user_is_found_again(shop: Shop, tmp_path: Path
     faults = [result["extensions"]["karenina-conversation"]["user_fault"] for result in (live, again)]
     assert faults == ["truth", "truth"]
     assert live["outcome"] == again["outcome"] == "stage_error"
+
+
+def test_a_conversation_without_a_recording_did_not_break_off(shop: Shop, tmp_path: Path) -> None:
+    file = write(tmp_path / "b.yaml", "one", "role", "empty")
+    judge_export(shop, file, "--partial")
+    stats = run_karenina("stats", "again.jsonl", plugins=shop.plugins).out
+
+    assert re.search(
+        r"Users +0 of 1 simulated user at fault \(0.0%\)\n +not known for 2 conversations without a", stats
+    )
+    assert re.search(r"Ended +2 no recorded answer, 1 goal", stats)
 
 
 def test_an_unknown_end_of_a_recorded_user_is_listed(shop: Shop, tmp_path: Path) -> None:

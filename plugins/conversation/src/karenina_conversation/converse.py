@@ -60,6 +60,7 @@ _UNKNOWN_ENDS: Final[Mapping[EndReason | RecordedEnd | None, str]] = {
     "not_recorded": "a recording does not state why its user stopped",
     "recording_ends": "the recording has fewer turns than `turns`",
     "recording_differs": "the recording differs from `turns`",
+    "no_recorded_answer": "there is no recorded answer",
 }
 
 
@@ -173,6 +174,8 @@ class Converse(Stage):
             turns.append(turn)
             taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
             if turn.error is not None or ends_conversation(turn):
+                if turn.error is not None and context.answer_is_recorded() and not turn.trace:
+                    ended = "no_recorded_answer"
                 break
             try:
                 following = await user.next_turn(taken)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, cast
 
 from pydantic import (
     AfterValidator,
@@ -14,13 +14,16 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     PlainValidator,
+    ValidationError,
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
-from karenina_template.templates.primitives import Primitive, primitive_from_json
+from karenina_core.text import did_you_mean
+from karenina_template.templates.primitives import Primitive, known_primitives, primitive_from_json
 from karenina_toolkit.conversations import MAX_TURNS, script_entries
 from karenina_toolkit.printable import is_blank
 
@@ -29,13 +32,30 @@ _RESERVED = ("last", "all")
 
 def _read_primitive(value: object) -> Primitive:
     """Return a primitive that decides without a ground truth. Raises `ValueError` for any other value."""
-    primitive = value if isinstance(value, Primitive) else primitive_from_json(value)
+    try:
+        primitive = value if isinstance(value, Primitive) else primitive_from_json(value)
+    except ValidationError as error:
+        raise _name_parameters(error, cast("Mapping[str, str]", value)["type"]) from None
     if not primitive.reads_trace:
         try:
             primitive.check_expected(None)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{error}; use a primitive that needs no ground truth, such as RegexMatch") from None
+            raise ValueError(f"{error}; use a primitive that needs no ground truth, such as TraceRegex") from None
     return primitive
+
+
+def _name_parameters(error: ValidationError, name: str) -> ValidationError:
+    """Return the error of a primitive with the names of its parameters added for each unknown one."""
+    lines: list[InitErrorDetails] = []
+    for item in error.errors(include_url=False):
+        kind, message = item["type"], item["msg"]
+        if kind == "extra_forbidden":
+            known = known_primitives()[name].model_fields
+            near = did_you_mean(str(item["loc"][-1]), known)
+            kind, message = "unknown_name", f"{name} has no such parameter{near or ', because it has none'}"
+        problem = PydanticCustomError(kind, message)
+        lines.append(InitErrorDetails(type=problem, loc=item["loc"], input=item["input"]))
+    return ValidationError.from_exception_data(name, lines)
 
 
 Said = Annotated[
@@ -66,7 +86,7 @@ class Condition(StrictSettings):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
     said: Said | None = Field(
-        default=None, description="A primitive on the model's last answer, such as RegexMatch with a pattern."
+        default=None, description="A primitive on the model's last answer, such as TraceRegex with a pattern."
     )
     tool: Words | None = Field(
         default=None, description="The name of a tool that the model called, with or without mcp__SERVER__."

@@ -43,10 +43,10 @@ too long (`max_turns`).
 USER_ENDS: Final = ("goal", "gave_up", "limit")
 """The reasons why a conversation with a simulated user ends."""
 
-RecordedEnd = Literal["not_recorded", "recording_ends", "recording_differs"]
+RecordedEnd = Literal["not_recorded", "recording_ends", "recording_differs", "no_recorded_answer"]
 """Why the end of a recorded conversation is unknown.
 
-Either it does not state why its simulated user stopped, or it has fewer or other turns than the script.
+Either it does not state why its simulated user stopped, or it has fewer or other turns than the script, or none at all.
 """
 
 
@@ -158,7 +158,7 @@ class Conversation:
             return f"{choice} was left out because of its condition or an `end`"
         if self.ended is None:
             return f"{choice} is missing because the conversation broke off before it"
-        if self.ended in ("not_recorded", "recording_ends"):
+        if self.ended in ("not_recorded", "recording_ends", "no_recorded_answer"):
             return f"{choice} is missing because the recording has no such turn"
         if self.ended == "recording_differs":
             number = self.taken[-1].number

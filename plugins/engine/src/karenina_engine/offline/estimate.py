@@ -37,7 +37,7 @@ from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.check.run_checks import check_questions
 from karenina_engine.cost.price_source import format_cost, to_dollars
-from karenina_engine.offline.prompt_preview import Prompt, example_for_schema, preview_prompts
+from karenina_engine.offline.prompt_preview import NO_JUDGE, Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_panel
 from karenina_toolkit.attachments.support import limits_of, most_tokens
@@ -362,7 +362,7 @@ async def _make_estimate(
             if done.varied:
                 sent += [_Sent(prompt, pair, _SHORTEST) for prompt in (await show(longest=False)).prompts]
             estimated.failed.update(done.failed)
-            estimated.not_counted.update((entry.stage, entry.why) for entry in done.unused)
+            estimated.not_counted.update((entry.stage, entry.why) for entry in done.unused if entry.why != NO_JUDGE)
         return sent
 
     previews = [await preview(question) for question in counted.sample(sample)]

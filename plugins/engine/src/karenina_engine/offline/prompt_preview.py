@@ -169,6 +169,10 @@ def _resolve(part: Schema, root: Schema) -> Schema:
 
 _SAID: Final = "[placeholder: what this model says]"
 """The text used in JSON replies until there is an answer that a judge could quote."""
+
+NO_JUDGE: Final = "no judge is needed"
+"""Why a stage sends no prompt although nothing is missing from an estimate."""
+
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
 """The text that takes the place of the answering model's answer."""
 
@@ -361,9 +365,7 @@ async def _preview_once(
                 if record.error is not None:
                     records.failed[planned.name] = record.error
                 needs_no_judge = planned.scope == "item" and not planned.stage.needs_judge(config, question, trust)
-                none_sent = (
-                    "no judge is needed" if needs_no_judge else "the placeholder answer does not trigger this stage"
-                )
+                none_sent = NO_JUDGE if needs_no_judge else "the placeholder answer does not trigger this stage"
                 records.reasons[planned.name] = record.reason or record.error or none_sent
     finally:
         await pipeline.end(judged)

@@ -82,6 +82,8 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
             if group.users is not None:
                 judge = f"{in_one_line(group.judge)}: " if len(statistics.summary.groups) > 1 else ""
                 yield "", f"{judge}{fault_bounds(group.users)}"
+        if absent := statistics.conversations_ended.get("no_recorded_answer"):
+            yield "", f"not known for {quantity(absent, 'conversation')} without a recorded answer"
     if statistics.summary.not_judged:
         yield "Not judged", f"{statistics.summary.not_judged:,} of {statistics.summary.items:,}"
     if found_ends := statistics.conversations_ended:
