@@ -459,3 +459,10 @@ def test_unused_patches_and_missing_reports_are_in_the_summary(root: Path, monke
     assert "1 patch could not be applied" in shown
     assert "1 answer judged by a check without a report on the untouched folder" in shown
     assert "not known: the patch does not fit the folder (checks.tests.passed)" in shown
+
+
+def test_a_sandbox_that_is_missing_is_named_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(root))
+    with pytest.raises((ConfigError, RunError)) as refused:
+        answer(root, [], sandbox="podman", sandbox_image="python:3")
+    assert str(refused.value).count("cannot be used") == 1

@@ -85,7 +85,7 @@ class RunChecks(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Check that the folders exist, and that the fields name checks. Return the sandbox if it cannot be used.
+        """Check that the folders exist, and that the fields name checks. Return a need if no sandbox is chosen.
 
         Raises `ConfigError` for questions whose checks cannot run.
         """
@@ -96,7 +96,9 @@ class RunChecks(Stage):
             )
         if problems:
             raise ConfigError(problems)
-        problem = sandbox_problem(config, plugins_of(config)) if questions else None
+        if not questions or config.section(SandboxSettings).sandbox is not None:
+            return []  # PrepareSandbox checks the chosen sandbox
+        problem = sandbox_problem(config, plugins_of(config))
         return [] if problem is None else [ServiceNeed(f"questions with checks need a sandbox: {problem}")]
 
     async def execute(self, context: VerificationContext) -> None:
