@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Final, Literal
 from unicodedata import normalize
 
-from karenina_template.templates.primitives.units import CURRENCIES, find_unit
+from karenina_template.templates.primitives.units import CURRENCIES, find_unit, is_money, unit_of_amount
 from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
@@ -57,12 +57,13 @@ _NUMBER: Final = lazy_pattern(
 )  # fmt: skip
 _SCALES: Final = {
     "hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "mn": 6, "mio": 6, "bn": 9, "mrd": 9,
+    "mln": 6, "trn": 12, "lakh": 5, "crore": 7,
 }  # fmt: skip
 _SCALE: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
 _NEWTONS: Final = ("mN", "MN")
 """Units that differ from *mn* (million) only in case."""
-_LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12}
-_LETTER: Final = lazy_pattern(r"\s?(?P<scale>[kmbt])\b", re.I)
+_LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12, "mm": 6, "mil": 6, "tn": 12, "grand": 3}
+_LETTER: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(sorted(_LETTERS, key=len, reverse=True))})\b", re.I)
 _RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
 _ENDS: Final = lazy_pattern(r"[.,;:!?](?=\s|$)")
@@ -148,11 +149,14 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
         last, high = second, second.numbers
     rest = text[last.end :]
     unit = rest.strip().rstrip(".")
-    if not _may_be_unit(rest, unit) and not (unit and is_unit(unit)):
-        return None
     currency = first.currency or last.currency
-    written = f"{currency} {unit}" if currency and unit else currency or unit
-    touches = bool(unit) and rest[0] != " "
+    is_price = bool(currency) and unit.startswith("/") and _may_be_unit(rest[1:], unit[1:])
+    if not is_price and not _may_be_unit(rest, unit) and not (unit and is_unit(unit)):
+        return None
+    if not currency and is_money(money := known_part(unit)):
+        currency, unit = money, unit[len(money) :].strip()
+    written = unit_of_amount(currency, unit) if currency else unit
+    touches = bool(rest.strip(" .")) and rest[0] != " "
     if touches and _ORDINAL.fullmatch(unit):
         return Quantity(first.numbers, currency, sign, high, is_code=True)
     return Quantity(first.numbers, written, sign, high, touches, first.is_code)
@@ -210,8 +214,13 @@ def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity
         ordinal = _ORDINAL.match(text, at)
         rest = text[ordinal.end() if ordinal is not None else at :]
         end = _ENDS.search(rest)
-        unit = known_part(rest[: end.start()] if end is not None else rest, is_unit)
-        yield Quantity(parsed.numbers, parsed.currency or unit, _sign_before(text, start))
+        rest = rest[: end.start()] if end is not None else rest
+        unit = known_part(rest, is_unit)
+        money = parsed.currency or (unit if is_money(unit) else "")
+        if money:
+            after = rest if parsed.currency else rest.strip()[len(unit) :]
+            unit = unit_of_amount(money, " ".join(after.split()[:2]))
+        yield Quantity(parsed.numbers, unit, _sign_before(text, start))
 
 
 def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
