@@ -21,6 +21,7 @@ from karenina_template.templates.primitives.quantity_parser import (
     find_quantities,
     known_part,
     read_quantity,
+    split_pair,
 )
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
@@ -141,6 +142,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not read")
         if has_two_signs(text):
             return Unreadable(f"{_quoted(text)} contains ±, which means two numbers")
+        pair = split_pair(text)
+        if bool(pair) is not bool(split_pair(str(expected))):
+            fits = any(self._judge(one, truth) is not False for one in (text, *pair))
+            return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
         return self._judge(text, truth)
 
     def _truth(self, expected: object) -> _Truth:

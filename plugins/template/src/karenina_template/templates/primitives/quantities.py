@@ -19,6 +19,8 @@ from karenina_template.templates.primitives.quantity_parser import (
     find_quantities,
     known_part,
     read_quantity,
+    split_pair,
+    with_scales,
 )
 from karenina_template.templates.primitives.units import MULTIPLES, contradict, find_unit, is_money, kind_of_unit
 from karenina_template.templates.primitives.values import above_by, text_of
@@ -91,6 +93,10 @@ class NumberWithUnit(Primitive, defer_build=True):
         if text.strip(" .").casefold() in _NOTHING and not any(truth.numbers):
             return Undecided(f"{_quoted(text)} may mean 0")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
+        pair = split_pair(text)
+        if bool(pair) is not bool(split_pair(str(expected))):
+            fits = any(verdict is not False for verdict in [*verdicts, *(self.check(one, expected) for one in pair)])
+            return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
         if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is not False for quantity in quantities):
@@ -100,6 +106,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         if True in verdicts and (other := self._contradiction(text, truth)):
             return Undecided(f"{other!r} in brackets in {_quoted(text)} contradicts the quantity before it")
         if not verdicts or all(verdict is False for verdict in verdicts):
+            scaled = with_scales(text)
+            if scaled != text and self.check(scaled, expected) is not False:
+                return Undecided(f"a letter after a number in {_quoted(text)} may be a power of ten")
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
