@@ -1,6 +1,8 @@
 """`NumberWithUnit`: the same number and unit however they are written, and nothing else."""
 
+import json
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,11 @@ from karenina_template.templates.primitives import NumberWithUnit, Undecided
 from karenina_template.templates.primitives.quantity_parser import find_quantities, read_quantity
 from karenina_template.templates.primitives.units import find_unit
 
+CASES = [
+    (f"{file.stem}:{number}", json.loads(line))
+    for file in sorted((Path(__file__).parent / "cases" / "number_with_unit").glob("*.jsonl"))
+    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
+]
 SAME = [
     ("5 mg", "5 mg"),
     ("5", "5 mg"),
@@ -117,6 +124,15 @@ NO_QUANTITY = (
     *("2024-01-15", "01/02/2024", "1990s", "Q1 2024", "", "-", "?", "N/A", "5 or 6", "1_000", "nan", "inf", "SEK5"),
     *("10:30", "3D structure 5", "A1", "P53_HUMAN", "1e99999", "5, 6", "\u0663"),
 )
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=place) for place, case in CASES])
+def test_a_case_has_its_verdict(case):
+    rule = NumberWithUnit.model_validate(case["rule"])
+    rule.check_expected(case["truth"])
+    verdict = rule.check(case["value"], case["truth"])
+
+    assert ("undecided" if isinstance(verdict, Undecided) else verdict) == case["expected"], (case["why"], verdict)
 
 
 @pytest.mark.parametrize(("value", "truth"), SAME)

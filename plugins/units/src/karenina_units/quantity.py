@@ -21,13 +21,22 @@ from karenina_template.templates.primitives.quantity_parser import (
     find_quantities,
     known_part,
     read_quantity,
+    split_pair,
 )
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
 from karenina_template.templates.primitives.values import Number, exact, text_of
 from karenina_units.conversion import Converted, UnknownMolarMass, convert, has_offset, is_number
 from karenina_units.unit_text import Unit, is_unit, read_unit
-from karenina_units.written import clean, has_two_signs, rate_beside, split_sum, split_uncertainty, with_rate
+from karenina_units.written import (
+    clean,
+    has_two_signs,
+    rate_beside,
+    split_frequency,
+    split_sum,
+    split_uncertainty,
+    with_rate,
+)
 
 _LONGEST: Final = 2_000
 _SLACK: Final = Fraction(1, 10**9)
@@ -133,6 +142,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not read")
         if has_two_signs(text):
             return Unreadable(f"{_quoted(text)} contains ±, which means two numbers")
+        pair = split_pair(text)
+        if bool(pair) is not bool(split_pair(str(expected))):
+            fits = any(self._judge(one, truth) is not False for one in (text, *pair))
+            return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
         return self._judge(text, truth)
 
     def _truth(self, expected: object) -> _Truth:
@@ -185,8 +198,11 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
         repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
-            if (rate := with_rate(text)) != text:
+            dose, times = split_frequency(text)
+            if times is None and (rate := with_rate(text)) != text:
                 return self._judge(rate, truth)
+            if (often := self._compare_dose(dose, times, truth)) is not False:
+                return often
             is_repeated = any(self._compare(one, truth) is True for one in repeated)
             if is_repeated and len(quantities) == 1 and not self._is_near(quantities[0], truth):
                 return Unreadable(f"the quantity in brackets in {_quoted(text)} contradicts the one before it")
@@ -198,6 +214,22 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if True in verdicts and _JOINED.search(text) and all(self._is_near(one, truth) for one in quantities):
             return True
         return Unreadable(f"{_quoted(text)} contains {len(verdicts)} quantities, one of which may be the ground truth")
+
+    def _compare_dose(self, text: str, times: Fraction | None, truth: _Truth) -> Verdict:
+        """Return whether a dose that is given several times a day is the ground truth, a rate.
+
+        `times` is None if that number is not known, as in *5 mg PRN*.
+        """
+        dose = read_quantity(text, self.decimal, is_unit)
+        unit = "" if dose is None else dose.unit if read_unit(dose.unit) else known_part(dose.unit, is_unit)
+        if dose is None or not unit or not dose.numbers or dose.high or dose.sign:
+            return False
+        number, rate = Fraction(dose.numbers[0]), read_unit(f"{unit}/d")
+        if times is not None and (verdict := self._compare_number(number * times, rate, truth)) is not False:
+            return verdict
+        if times is None and rate_beside(text, [dose]) and self._compare_number(number, rate, truth) is True:
+            return Undecided(f"how often {_quoted(text)} is given may be counted")
+        return False
 
     def _in_brackets(self, text: str) -> list[Written]:
         """Return the quantities that brackets consist of, as in *20.9 kJ (5 kcal)*."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Final
 
 from karenina_template.templates.primitives.quantity_parser import Quantity, known_part
@@ -20,12 +21,26 @@ _NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:and\s)?(?=[0-9])|(?<=['\
 _POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
 _RATE: Final = re.compile(
     r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
-    r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b",
+    r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
+    r"|\b(?:q\.?\s?[0-9]{1,2}\s?h|[bt]\.?\s?i\.?\s?d|q\.?\s?[io]?\.?\s?d|qd|bd|tds|qds|od|q\.?\s?h\.?\s?s|p\.?r\.?n|stat)\b",
     re.IGNORECASE,
 )
 """Words after a unit that make it another one: 5 mg daily is not 5 mg."""
 _PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "yearly": "yr", "annually": "yr"}
 _ADVERB: Final = re.compile(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
+_TIMES: Final = {
+    "qd": 1, "q.d": 1, "od": 1, "once": 1, "one time": 1, "bid": 2, "b.i.d": 2, "bd": 2, "twice": 2, "two times": 2,
+    "tid": 3, "t.i.d": 3, "tds": 3, "thrice": 3, "three times": 3, "qid": 4, "q.i.d": 4, "qds": 4, "four times": 4,
+}  # fmt: skip
+"""How often a day a dose is given."""
+_FREQUENCY: Final = re.compile(
+    r",?\s(?:(?:PO|IV|IM|SC|orally|by mouth)\s)?(?:(?P<code>q\.?d|od|b\.?i\.?d|bd|t\.?i\.?d|tds|q\.?i\.?d|qds)\b\.?"
+    r"|(?P<times>once|twice|thrice|(?:one|two|three|four) times?|(?P<count>[1-9]) times|(?P<x>[1-9])\s?[x\u00d7])"
+    r"\s(?:a day|daily|per day|each day|every day)\b"
+    r"|(?:every\s|q\.?\s?)(?P<hours>[1-9][0-9]?)\s?(?:h|hr|hrs|hours?)\b)\.?\s*\Z",
+    re.IGNORECASE,
+)
+"""Words at the end of a text that say how often a dose is given."""
 _MARKUP: Final = "*_` \t\n"
 
 
@@ -64,6 +79,20 @@ def split_sum(text: str) -> list[str]:
 def with_rate(text: str) -> str:
     """Return *5 mg/d* for *5 mg daily*: the text with a unit of time for an adverb behind a unit."""
     return _ADVERB.sub(lambda match: f"/{_PERIODS[match[1].casefold()]}", text)
+
+
+def split_frequency(text: str) -> tuple[str, Fraction | None]:
+    """Return *5 mg* and 2 for *5 mg twice daily*: the text without the times a day, which are None if not said."""
+    found = _FREQUENCY.search(text)
+    if found is None:
+        return text, None
+    if found["hours"]:
+        times = Fraction(24, int(found["hours"]))
+    elif digit := found["count"] or found["x"]:
+        times = Fraction(digit)
+    else:
+        times = Fraction(_TIMES[(found["code"] or found["times"]).casefold()])
+    return text[: found.start()], times
 
 
 def rate_beside(text: str, quantities: Sequence[Quantity]) -> str:

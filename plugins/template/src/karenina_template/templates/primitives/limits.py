@@ -16,7 +16,7 @@ _LIMIT: Final = lazy_pattern(
     r"|\b(?:at least|at most|(?:not )?exceed\w*|in excess of|upwards?(?: of)?|up to|starting (?:at|from))\b"
     r"|\b(?:or|and)\s+(?:more|less|fewer|higher|lower|greater|longer|shorter|above|below|over|under|up|beyond)\b"
     r"|(?<=[\w%°])\W{1,3}(?:max\.?|maximum|minimum)\s*(?:\Z|[,;.()])"
-    r"|\A\s*from\s+[0-9]|\A[0-9.,]+\s?[^\W\d]*\+\s*(?:\Z|[^\W\d])|[0-9]\+\s+[^\W\d]",
+    r"|\A\s*from\s+[0-9]|\A(?:[A-Z]{0,3}[$€£¥₹]|[A-Z]{3})?\s?[0-9.,]+\s?[^\W\d]*\+\s*(?:\Z|[^\W\d])|[0-9]\+\s+[^\W\d]",
     re.IGNORECASE,
 )
 _REJECTED: Final = lazy_pattern(

@@ -19,8 +19,10 @@ from karenina_template.templates.primitives.quantity_parser import (
     find_quantities,
     known_part,
     read_quantity,
+    split_pair,
+    with_scales,
 )
-from karenina_template.templates.primitives.units import MULTIPLES, contradict, find_unit, kind_of_unit
+from karenina_template.templates.primitives.units import MULTIPLES, contradict, find_unit, is_money, kind_of_unit
 from karenina_template.templates.primitives.values import above_by, text_of
 from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
@@ -91,15 +93,22 @@ class NumberWithUnit(Primitive, defer_build=True):
         if text.strip(" .").casefold() in _NOTHING and not any(truth.numbers):
             return Undecided(f"{_quoted(text)} may mean 0")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
+        pair = split_pair(text)
+        if bool(pair) is not bool(split_pair(str(expected))):
+            fits = any(verdict is not False for verdict in [*verdicts, *(self.check(one, expected) for one in pair)])
+            return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
         if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
-            if any(self._compare(quantity, positive) is True for quantity in quantities):
+            if any(self._compare(quantity, positive) is not False for quantity in quantities):
                 return Undecided(f"words in {_quoted(text)} may make the number negative")
         if True in verdicts and (words := find_limit_or_rejection(text, quantities)):
             return Undecided(f"{words!r} in {_quoted(text)} makes the number a limit or rejects it")
         if True in verdicts and (other := self._contradiction(text, truth)):
             return Undecided(f"{other!r} in brackets in {_quoted(text)} contradicts the quantity before it")
         if not verdicts or all(verdict is False for verdict in verdicts):
+            scaled = with_scales(text)
+            if scaled != text and self.check(scaled, expected) is not False:
+                return Undecided(f"a letter after a number in {_quoted(text)} may be a power of ten")
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
@@ -165,15 +174,16 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
     if not value:
         return True
     unit, truth_unit = find_unit(value), find_unit(truth)
-    if unit is None and known_part(value) and (not truth or truth_unit is not None):
-        unit = find_unit(known_part(value))
-    if truth_unit is None and known_part(truth) and unit is not None:
-        truth_unit = find_unit(known_part(truth))
+    if unit is None and _known_part(value) and (not truth or truth_unit is not None):
+        unit = find_unit(_known_part(value))
+    if truth_unit is None and _known_part(truth) and unit is not None:
+        truth_unit = find_unit(_known_part(truth))
     if not truth:
         if unit is not None:
-            is_money = kind_of_unit(unit) == "money"
-            return is_money or Undecided(f"the value is in {value}, but the ground truth has no unit")
-        is_counted = _noun(value.split()[0]) not in MULTIPLES
+            return kind_of_unit(unit) == "money" or Undecided(
+                f"the value is in {value}, but the ground truth has no unit"
+            )
+        is_counted = _noun(value.split()[0]) not in MULTIPLES and not is_money(value.split()[0])
         return is_counted or Undecided(f"the value is a number of {value}, but the ground truth has no unit")
     if unit is not None and truth_unit is not None:
         if unit == truth_unit or (unit == "°" and truth_unit in _TEMPERATURES):
@@ -187,6 +197,12 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
     if (unit is None) == (truth_unit is None) and [*map(_noun, value.split())] == [*map(_noun, truth.split())]:
         return True
     return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
+
+
+def _known_part(unit: str) -> str:
+    """Return the known unit at the start of a unit, but none before words that may change an amount of money."""
+    known = known_part(unit)
+    return "" if is_money(known) else known
 
 
 def _noun(word: str) -> str:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Final, Literal
 from unicodedata import normalize
 
-from karenina_template.templates.primitives.units import CURRENCIES, find_unit
+from karenina_template.templates.primitives.units import CURRENCIES, find_unit, is_money, unit_of_amount
 from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
@@ -57,12 +57,19 @@ _NUMBER: Final = lazy_pattern(
 )  # fmt: skip
 _SCALES: Final = {
     "hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "mn": 6, "mio": 6, "bn": 9, "mrd": 9,
+    "mln": 6, "trn": 12, "lakh": 5, "crore": 7,
 }  # fmt: skip
 _SCALE: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
 _NEWTONS: Final = ("mN", "MN")
 """Units that differ from *mn* (million) only in case."""
-_LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12}
-_LETTER: Final = lazy_pattern(r"\s?(?P<scale>[kmbt])\b", re.I)
+_LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12, "mm": 6, "mil": 6, "tn": 12, "grand": 3}
+_LETTER: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(sorted(_LETTERS, key=len, reverse=True))})\b", re.I)
+_LETTER_AND_MONEY: Final = lazy_pattern(
+    rf"\s?(?P<scale>bn|[kKmMbBtT])(?=\s?(?:{_CURRENCY}|(?:[Uu][Ss]\s)?(?:dollar|euro|rupee|rouble|ruble)s?|yen|yuan)(?!\w))"
+)
+_MAYBE_SCALE: Final = lazy_pattern(r"(?<=[0-9])\s?([kKMBT])(?=\s+[a-z]|\s*\Z)")
+"""A letter that may stand for a power of ten or be a unit: *8B people*, *5 M*."""
+_LETTER_WORDS: Final = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
 _RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
 _ENDS: Final = lazy_pattern(r"[.,;:!?](?=\s|$)")
@@ -76,9 +83,11 @@ _WORD: Final = lazy_pattern(r"[\w.,/-]+")
 _BRACKETS: Final = lazy_pattern(r"(?<![/*\u00b7])(?<![/*\u00b7] )(?:\([^()]*\)|\[[^\[\]]*\])")
 """Text in brackets, except in a unit such as *J/(kg K)*."""
 PART_WORDS: Final = lazy_pattern(
-    r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter|dozen))\b", re.IGNORECASE
+    r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter)|dozens?)\b",
+    re.IGNORECASE,
 )
 """Words that change an adjacent number, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
+_PAIR: Final = lazy_pattern(r"(?<![0-9.,/])([0-9]{2,3})\s?/\s?([0-9]{2,3})(?![0-9.,]*[0-9/])")
 _HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
 )
@@ -148,11 +157,14 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
         last, high = second, second.numbers
     rest = text[last.end :]
     unit = rest.strip().rstrip(".")
-    if not _may_be_unit(rest, unit) and not (unit and is_unit(unit)):
-        return None
     currency = first.currency or last.currency
-    written = f"{currency} {unit}" if currency and unit else currency or unit
-    touches = bool(unit) and rest[0] != " "
+    is_price = bool(currency) and unit.startswith("/") and _may_be_unit(rest[1:], unit[1:])
+    if not is_price and not _may_be_unit(rest, unit) and not (unit and is_unit(unit)):
+        return None
+    if not currency and is_money(money := known_part(unit)):
+        currency, unit = money, unit[len(money) :].strip()
+    written = unit_of_amount(currency, unit) if currency else unit
+    touches = bool(rest.strip(" .")) and rest[0] != " "
     if touches and _ORDINAL.fullmatch(unit):
         return Quantity(first.numbers, currency, sign, high, is_code=True)
     return Quantity(first.numbers, written, sign, high, touches, first.is_code)
@@ -172,6 +184,19 @@ def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_
         return _find_words(text, decimal, is_unit)
     whole = read_quantity(text, decimal, is_unit)
     return [whole] if whole is not None else list(_scan(text, decimal, is_unit))
+
+
+def with_scales(text: str) -> str:
+    """Return *8 billion people* for *8B people*: the text with words for letters that may be powers of ten."""
+    return _MAYBE_SCALE.sub(lambda match: f" {_LETTER_WORDS[match[1].casefold()]}", text)
+
+
+def split_pair(text: str) -> list[str]:
+    """Return *120 mmHg* and *80 mmHg* for *120/80 mmHg*, two numbers that are not a fraction; otherwise no texts."""
+    pair = _PAIR.search(text)
+    if pair is None or int(pair[1]) <= int(pair[2]):
+        return []
+    return [text[: pair.start()] + number + text[pair.end() :] for number in pair.groups()]
 
 
 def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
@@ -210,8 +235,13 @@ def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity
         ordinal = _ORDINAL.match(text, at)
         rest = text[ordinal.end() if ordinal is not None else at :]
         end = _ENDS.search(rest)
-        unit = known_part(rest[: end.start()] if end is not None else rest, is_unit)
-        yield Quantity(parsed.numbers, parsed.currency or unit, _sign_before(text, start))
+        rest = rest[: end.start()] if end is not None else rest
+        unit = known_part(rest, is_unit)
+        money = parsed.currency or (unit if is_money(unit) else "")
+        if money:
+            after = rest if parsed.currency else rest.strip()[len(unit) :]
+            unit = unit_of_amount(money, " ".join(after.split()[:2]))
+        yield Quantity(parsed.numbers, unit, _sign_before(text, start))
 
 
 def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
@@ -269,7 +299,7 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
     scale = _SCALE.match(text, end)
     if scale is not None and not currency and scale[0].strip() in _NEWTONS:
         scale = None
-    scale = scale or (_LETTER.match(text, end) if currency else None)
+    scale = scale or (_LETTER if currency else _LETTER_AND_MONEY).match(text, end)
     if scale is not None:
         shift = {**_SCALES, **_LETTERS}[scale["scale"].casefold()]
         readings = [_shifted(number, shift) for number in readings]

@@ -91,6 +91,22 @@ MULTIPLES: Final = frozenset(
 )
 """Words after a number, without a plural s, that change what is counted: 3 pairs are not 3."""
 
+_BESIDE_MONEY: Final = re.compile(
+    r"(?:in|of|for|and|or|but|on|upon|was|is|are|were|be|by|from|at|as|to|with|without|because|since|if|when|after|before"
+    r"|during|through|that|this|which|who|so|then|while|until|today|yesterday|now|only|about|total|overall|altogether"
+    r"|combined|cash|worth|revenues?|sales?|profits?|price|costs?|fees?|salary|income|budget|prize|fine|debt|tax|value"
+    r"|bill|charges?|spending|net|gross)\b",
+    re.IGNORECASE,
+)
+"""Words after an amount of money that do not change it."""
+_PERIODS: Final = {
+    "hourly": "h", "daily": "d", "nightly": "night", "weekly": "wk", "monthly": "month", "quarterly": "quarter",
+    "yearly": "yr", "annually": "yr",
+}  # fmt: skip
+_RATE: Final = re.compile(
+    rf"(?:/\s?|(?:per|an?|each|every)\s)(?P<unit>\w+)|(?P<adverb>{'|'.join(_PERIODS)})\b", re.IGNORECASE
+)
+"""Words after a currency that make an amount a rate."""
 _PLAIN: Final = {
     **dict(zip(map(ord, "⁰¹²³⁴⁵⁶⁷⁸⁹\u03bc\u00ba"), "0123456789\u00b5\u00b0", strict=True)),
     0x2103: "\u00b0C",
@@ -167,6 +183,31 @@ def _one_unit(written: str) -> str | None:
 def kind_of_unit(unit: str) -> str:
     """Return the kind of quantity for a unit from `find_unit`, such as "mass" or "mass/volume"."""
     return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))
+
+
+def is_money(text: str) -> bool:
+    """Return whether `text` is a currency."""
+    return (unit := find_unit(text)) is not None and kind_of_unit(unit) == "money"
+
+
+def unit_of_amount(currency: str, words: str) -> str:
+    """Return the unit of an amount of money with the words after it: *$/month* for a *$* followed by *a month*.
+
+    Words that say what the amount is (*$5 in total*) do not belong to it. All others do, because they may change the
+    amount: *$ less*, *$ gazillion*. A code is more precise than a sign before it: *CAD* for *$5 CAD*.
+    """
+    words = words.strip(" .-")
+    if (rate := _RATE.match(words)) is not None:
+        return f"{currency}/{rate['unit'] or _PERIODS[rate['adverb'].casefold()]}"
+    if not words[:1].isalpha():
+        return f"{currency} {words}".rstrip() if words[:1] == "/" else currency
+    first = words.split()[0]
+    code = next((code for code in (" ".join(words.split()[:2]), first) if is_money(code)), None)
+    if code is None:
+        return currency if _BESIDE_MONEY.match(words) else f"{currency} {words}"
+    if find_unit(currency) in ("$", find_unit(code)):
+        return unit_of_amount(code, words[len(code) :])
+    return f"{currency} {words}"
 
 
 def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
