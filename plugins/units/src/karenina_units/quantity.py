@@ -22,6 +22,7 @@ from karenina_template.templates.primitives.quantity_parser import (
     known_part,
     read_quantity,
     split_pair,
+    with_scales,
 )
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
@@ -32,6 +33,7 @@ from karenina_units.written import (
     clean,
     has_two_signs,
     rate_beside,
+    read_share,
     split_frequency,
     split_sum,
     split_uncertainty,
@@ -146,6 +148,32 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if bool(pair) is not bool(split_pair(str(expected))):
             fits = any(self._judge(one, truth) is not False for one in (text, *pair))
             return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
+        if (share := read_share(text)) is not None:
+            return self._compare_ratio(*share, text, truth)
+        verdict = self._judge(text, truth)
+        if verdict is False:
+            texts = (text, str(expected)), (with_scales(text), with_scales(str(expected)))
+            others = [pair for pair in product(*zip(*texts, strict=True)) if pair != texts[0]]
+            if any(self._is_same(*pair) for pair in others):
+                return Undecided(
+                    f"a letter after a number in {_quoted(text)} or the ground truth may be a power of ten"
+                )
+        return verdict
+
+    def _is_same(self, text: str, expected: str) -> bool:
+        """Return whether a text is another reading of the ground truth."""
+        try:
+            return self._judge(text, self._truth(expected)) is True
+        except ValueError:
+            return False
+
+    def _compare_ratio(self, share: Fraction, has_colon: bool, text: str, truth: _Truth) -> Verdict:
+        """Return whether *1 in 1000* is the ground truth. *1:1000* may be a ratio, and *1:30* a time."""
+        if self._compare_number(share, _NUMBER, truth) is True:
+            return not has_colon or Undecided(f"{_quoted(text)} may be a ratio or a share")
+        times = [f"{text.replace(':', one)} {other}" for one, other in ((" h ", "min"), (" min ", "s"))]
+        if has_colon and any(self._judge(time, truth) is True for time in times):
+            return Undecided(f"{_quoted(text)} may be a time or a ratio")
         return self._judge(text, truth)
 
     def _truth(self, expected: object) -> _Truth:

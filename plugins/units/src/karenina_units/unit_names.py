@@ -141,8 +141,8 @@ dyne                       ; dyn                ; dyne
 pound_force                ; lbf                ; pound-force, pound force
 horsepower                 ; hp                 ; horsepower
 standard_atmosphere        ; atm                ; atmosphere, standard atmosphere
-millimeter_Hg              ; mmHg, mm Hg        ; millimeter of mercury, millimetre of mercury
-millimeter_Hg              ;                    ; millimeters of mercury, millimetres of mercury
+millimeter_Hg or torr      ; mmHg, mm Hg        ; millimeter of mercury, millimetre of mercury
+millimeter_Hg or torr      ;                    ; millimeters of mercury, millimetres of mercury
 centimeter_H2O             ; cmH2O, cm H2O      ; centimeter of water, centimetre of water
 inch_Hg                    ; inHg               ; inch of mercury, inches of mercury
 pound_force_per_square_inch ; psi               ; pound per square inch, pounds per square inch

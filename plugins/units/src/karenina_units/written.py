@@ -41,12 +41,35 @@ _FREQUENCY: Final = re.compile(
     re.IGNORECASE,
 )
 """Words at the end of a text that say how often a dose is given."""
+_THOUSANDS: Final = {"k": "thousand", "m": "million"}
+_PER_MICROLITER: Final = re.compile(r"(?<=[0-9])\s?([kKM])(?=\s?/\s?(?:[uµμ]|mc)[lL]\b)")
+"""A thousand or a million per microliter, as laboratories write counts of blood cells: *7.5 K/µL*."""
+_ARCS: Final = re.compile(
+    r"(?P<degrees>[0-9][0-9.]*)\s?(?:°|deg(?:rees?)?\b\.?)\s?(?P<minutes>[0-9][0-9.]*)\s?['\u2032\u2019]"
+    r"(?!['\u2032\u2019])(?:\s?(?P<seconds>[0-9][0-9.]*)\s?(?:[\"\u2033\u201d]|['\u2032\u2019]{2}))?"
+)
+_SHARE: Final = re.compile(
+    r"(?P<part>[0-9][0-9,.]*)(?:\s(?:in(?: every)?|out of)\s|\s?(?P<colon>:)\s?)(?P<whole>[1-9][0-9,]*)"
+)
 _MARKUP: Final = "*_` \t\n"
 
 
 def clean(text: str) -> str:
     """Return the text without Markdown around it and without LaTeX."""
-    return _POWER.sub(" x ", plain_text(text.strip(_MARKUP)))
+    text = _with_arcs(plain_text(text.strip(_MARKUP)))
+    text = _PER_MICROLITER.sub(lambda match: f" {_THOUSANDS[match[1].casefold()]}", text)
+    return _POWER.sub(" x ", text)
+
+
+def _with_arcs(text: str) -> str:
+    """Return *45° 30 arcmin* for *45° 30'*: the marks after degrees are those of arcs, not of feet and inches."""
+    return _ARCS.sub(
+        lambda match: (
+            f"{match['degrees']}° {match['minutes']} arcmin"
+            + (f" {match['seconds']} arcsec" if match["seconds"] else "")
+        ),
+        text,
+    )
 
 
 def split_uncertainty(text: str) -> tuple[str, str | None]:
@@ -79,6 +102,15 @@ def split_sum(text: str) -> list[str]:
 def with_rate(text: str) -> str:
     """Return *5 mg/d* for *5 mg daily*: the text with a unit of time for an adverb behind a unit."""
     return _ADVERB.sub(lambda match: f"/{_PERIODS[match[1].casefold()]}", text)
+
+
+def read_share(text: str) -> tuple[Fraction, bool] | None:
+    """Return the fraction that *1 in 1000* or *1:1000* stands for, and whether it has a colon, or None."""
+    found = _SHARE.fullmatch(text.strip(" ."))
+    if found is None:
+        return None
+    part, whole = (number.replace(",", "") for number in (found["part"], found["whole"]))
+    return (Fraction(part) / int(whole), bool(found["colon"])) if part.count(".") < 2 and part[-1] != "." else None
 
 
 def split_frequency(text: str) -> tuple[str, Fraction | None]:
