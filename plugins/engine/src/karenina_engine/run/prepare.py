@@ -285,7 +285,8 @@ def _warn_of_missing_settings(command: Mapping[str, Any], journal: Journal) -> N
     ]
     if missing:
         logger.warning(
-            "the run in %s had settings that this replay does not have, so replies that need them are not found; add %s",
+            "the run in %s had settings that this replay does not have, and replies that need them are not found; "
+            "add %s",
             *(journal.path, " ".join(missing)),
         )
 
