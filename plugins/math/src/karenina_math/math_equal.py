@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
@@ -142,14 +141,16 @@ def _decimal_comma(text: str) -> str | None:
 
 def _other_texts(truth: str, value: str) -> list[tuple[str, str]]:
     """Return the pairs of texts in which one or both are read differently; see `_OTHER_READINGS`."""
-    texts = (truth, value)
-    others = []
-    for text in texts:
-        other = text
-        for pattern, meaning in _OTHER_READINGS:
-            other = pattern.sub(meaning, other)
-        others.append(other)
-    return [pair for pair in product(*zip(texts, others, strict=True)) if pair != texts]
+    pairs = [(one, other) for one in _both_readings(truth) for other in _both_readings(value)]
+    return [pair for pair in pairs if pair != (truth, value)]
+
+
+def _both_readings(text: str) -> tuple[str, str]:
+    """Return a text and what it is in another reading, which may be the same."""
+    other = text
+    for pattern, meaning in _OTHER_READINGS:
+        other = pattern.sub(meaning, other)
+    return text, other
 
 
 @lru_cache(maxsize=4_096)
