@@ -296,9 +296,12 @@ def with_one_form(tree: Any) -> Any:
 
 
 def as_matrix(tree: Tree) -> Tree:
-    """Return the matrix of rows in brackets, such as *[[1, 2], [3, 4]]*, and other trees unchanged."""
-    rows = [_row(part) for part in _row(tree) or []]
-    return ["matrix", *rows] if len(rows) > 1 and all(rows) else tree
+    """Return the matrix of rows in brackets, such as *[[1, 2], [3, 4]]*, the tuple of a row, or another tree unchanged."""
+    row = _row(tree)
+    if row is None:
+        return tree
+    rows = [_row(part) for part in row]
+    return ["matrix", *rows] if len(rows) > 1 and all(rows) else ["tuple", *row]
 
 
 def _row(tree: Tree) -> list[Tree] | None:
