@@ -296,7 +296,7 @@ def with_one_form(tree: Any) -> Any:
 
 
 def as_matrix(tree: Tree) -> Tree:
-    """Return the matrix of rows in brackets, such as *[[1, 2], [3, 4]]*, the tuple of a row, or another tree unchanged."""
+    """Return the matrix of rows in brackets, such as *[[1, 2], [3, 4]]*, the tuple of a row, or else the tree."""
     row = _row(tree)
     if row is None:
         return tree
