@@ -50,7 +50,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     the equations *F = ma* and *a = F/m*. The letters *i* and *e* are constants. Undecided are *log* if the result
     depends on its base, *1/2x*, the same number in another base (*204_5* for *54*) or with a unit (*3 cm* for *3*),
     the words *1 or 2* for *1 and 2*, equations that are equal for positive numbers only, the constant of an integration
-    with another name (*x^2 + c* for *x^2 + C*), infinite sums, *1,22* for *1.22*, a text of more than 2,000 characters,
+    with another name (*x^2 + c* for *x^2 + C*), two forms of a Greek letter, *j* for *i*, *5C2* and *P(5, 2)*, infinite
+    sums, *1,22* for *1.22*, a text of more than 2,000 characters,
     and a comparison that takes too long.
     """
 
