@@ -16,9 +16,11 @@ from karenina_math.trees import (
     MIRRORED,
     SETS,
     Tree,
+    as_matrix,
     as_set,
     assigned,
     bases,
+    components,
     contains,
     contains_tree,
     counts,
@@ -35,16 +37,21 @@ from karenina_math.trees import (
     other_names,
     readings,
     renamed,
+    replaced,
     spread,
     symbols_of,
     terms,
     unnamed,
     unnamed_set,
+    with_one_form,
+    with_real_roots,
     without_unit,
 )
 
 _TRIALS: Final = 8
 _MANY_TRIALS: Final = 24
+_INTEGERS: Final = frozenset("klmnKLMNz")
+"""Names of integers in the solutions of periodic equations."""
 _ENOUGH: Final = 3
 """Number of points at which both expressions must have a value."""
 
@@ -77,6 +84,8 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
             radians = _Rules(domain, ordered, Fraction(tolerance), common=False, degrees=False)
             if radians.same(_expanded(truth), _expanded(value)):
                 return [None, "an angle without a sign for degrees"]
+        if not verdict and (reason := _other_meaning(truth, value, rules)) is not None:
+            return [True] if reason == "" else [None, reason]
         names = other_names(truth, value)
         if not verdict and names and rules.same(_expanded(renamed(truth, names)), _expanded(value)):
             one, other = (name or "the argument of a function" for name in next(iter(names.items())))
@@ -98,6 +107,40 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
     except OutOfReach as error:
         return [None, str(error)]
     return [verdict]
+
+
+def _other_meaning(truth: Tree, value: Tree, rules: _Rules) -> str | None:
+    """Return the reason why trees that differ may be the same, an empty text if they are, or None if they are not."""
+
+    def is_same(one: Tree, other: Tree) -> bool:
+        try:
+            return rules.same(_expanded(one), _expanded(other))
+        except NoValue:
+            return False
+
+    both = (truth, value)
+    if rules.domain in ("real", "integer"):
+        real = [with_real_roots(tree) for tree in both]
+        if real != [*both] and is_same(*real):
+            return "" if symbols_of([*both]) else "a root of a negative number may be real or complex"
+    forms = [with_one_form(tree) for tree in both]
+    are_unique = all(len(symbols_of(one)) == len(symbols_of(tree)) for one, tree in zip(forms, both, strict=True))
+    if forms != [*both] and are_unique and is_same(*forms):
+        return "two forms of a Greek letter may be the same symbol"
+    for one, other in (both, both[::-1]):
+        one, other = unnamed(one), unnamed(other)
+        if one[0] == "tuple" and (parts := components(other, len(one) - 1)) and is_same(one, ["tuple", *parts]):
+            return "i, j and k may be unit vectors"
+        has_j = contains_tree(one, ["constant", "i"]) and "j" in symbols_of(other) - symbols_of(one)
+        if has_j and is_same(one, replaced(other, {'["symbol", "j"]': ["constant", "i"]})):
+            return "j may be the imaginary unit"
+    ours, theirs = (symbols_of(one) - symbols_of(other) for one, other in (both, both[::-1]))
+    are_integers = (
+        len(ours) == len(theirs) == 1 and ours | theirs <= _INTEGERS and all(contains((t,), "pi") for t in both)
+    )
+    if are_integers and is_same(renamed(truth, dict(zip(ours, theirs, strict=True))), value):
+        return "two names may stand for any integer"
+    return None
 
 
 def _expanded(tree: Tree) -> Tree:
@@ -133,6 +176,8 @@ class _Rules:
         if "sign" in (one[0], other[0]):
             return False
         self._whole |= counts(one) | counts(other)
+        if "matrix" in (one[0], other[0]):
+            one, other = as_matrix(one), as_matrix(other)
         lists = ("list", "solutions", "set")
         one, other = (unnamed_set(self._unchained(tree)) for tree in (one, other))
         if all(tree[0] in lists or spread(tree) is not tree for tree in (one, other)):
@@ -141,6 +186,8 @@ class _Rules:
             return self._same_lists(one, other)
         if "signed" in (one[0], other[0]):
             return self._same_numbers(unnamed(one), unnamed(other))
+        if self.tolerance and one[0] == other[0] and one[0] in ("tuple", "interval") and self._same_rows(one, other):
+            return True
         real = [is_real_set(tree) for tree in (one, other)]
         are_relations = one[0] == other[0] == "relation"
         are_sets = all(is_solution_set(tree if tree[0] == "relation" else as_set(tree)) for tree in (one, other))

@@ -18,6 +18,16 @@ from karenina_template.templates.primitives.values import Number, exact, text_of
 from karenina_toolkit.limits import ChildError, LimitReached, call_limited
 
 _SECONDS: Final = 5.0
+_OTHER_READINGS: Final = (
+    (re.compile(r"(?<![\w.])(\d{1,3})\s?C\s?(\d{1,3})(?![\w.])"), r"\\binom{\1}{\2}"),
+    (re.compile(r"(?<![\w.])(\d{1,3})\s?P\s?(\d{1,3})(?![\w.])"), r"(\\binom{\1}{\2} \\cdot \2!)"),
+    (re.compile(r"(?<![\w\\])C\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"\\binom{\1}{\2}"),
+    (re.compile(r"(?<![\w\\])P\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
+    (re.compile(r"\^(-?\d+[a-z])(?![\w^])"), r"^{\1}"),
+    (re.compile(r"(?<![\w\\])P[iI]\b"), r"\\pi "),
+    (re.compile(r"^[\s$]*[A-Za-z]\s?\([a-z]\)\s?=\s?(?=\$?\\?(?:mathcal\s?\{?\s?)?(?:O|Theta|Omega|Θ|Ω)\b)"), ""),
+)
+"""Notations with another reading: *5C2* and *P(5, 2)* count, *e^-2x* has no braces, and *T(n) = O(n)* is a bound."""
 _COMMA: Final = re.compile(r"[-\u2212]?[0-9]+,[0-9]+")
 
 
@@ -40,7 +50,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     the equations *F = ma* and *a = F/m*. The letters *i* and *e* are constants. Undecided are *log* if the result
     depends on its base, *1/2x*, the same number in another base (*204_5* for *54*) or with a unit (*3 cm* for *3*),
     the words *1 or 2* for *1 and 2*, equations that are equal for positive numbers only, the constant of an integration
-    with another name (*x^2 + c* for *x^2 + C*), infinite sums, *1,22* for *1.22*, a text of more than 2,000 characters,
+    with another name (*x^2 + c* for *x^2 + C*), two forms of a Greek letter, *j* for *i*, *5C2* and *P(5, 2)*, infinite
+    sums, *1,22* for *1.22*, a text of more than 2,000 characters,
     and a comparison that takes too long.
     """
 
@@ -85,7 +96,17 @@ class MathEqual(ReadingPrimitive, defer_build=True):
             one, other = (_read(_decimal_comma(part) or part) for part in (text, str(text_of(expected))))
             if self._compare(one, other) is True:
                 return Undecided(f"the comma in {number} may be a decimal mark")
+        if verdict is False and any(self._is_same(*pair) for pair in _other_texts(str(text_of(expected)), text)):
+            return Undecided("the value or the ground truth has another reading that is equal")
         return verdict
+
+    def _is_same(self, truth: str, value: str) -> bool:
+        """Return whether two texts can be read and are equal."""
+        try:
+            trees = _read(truth), _read(value)
+        except (ValueError, RecursionError):
+            return False
+        return trees[0] == trees[1] or self._compare(*trees) is True
 
     def _compare(self, truth: Tree, value: Tree) -> bool | Undecided:
         """Return whether two trees are equal, compared in a child process."""
@@ -117,6 +138,20 @@ class MathEqual(ReadingPrimitive, defer_build=True):
 def _decimal_comma(text: str) -> str | None:
     """Return a number such as *1,22* with a point as the decimal mark, or None for other texts."""
     return text.strip(" $").replace(",", ".") if _COMMA.fullmatch(text.strip(" $")) else None
+
+
+def _other_texts(truth: str, value: str) -> list[tuple[str, str]]:
+    """Return the pairs of texts in which one or both are read differently; see `_OTHER_READINGS`."""
+    pairs = [(one, other) for one in _both_readings(truth) for other in _both_readings(value)]
+    return [pair for pair in pairs if pair != (truth, value)]
+
+
+def _both_readings(text: str) -> tuple[str, str]:
+    """Return a text and what it is in another reading, which may be the same."""
+    other = text
+    for pattern, meaning in _OTHER_READINGS:
+        other = pattern.sub(meaning, other)
+    return text, other
 
 
 @lru_cache(maxsize=4_096)

@@ -99,6 +99,8 @@ _STYLE: Final = re.compile(
 _WRAPPED: Final = re.compile(r"\\(?:mathbf|mathrm|mathit|boldsymbol|mathsf|operatorname|bm)\s*\{([^{}]*)\}")
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
 _PERCENT: Final = re.compile(r"(?<=[\d})])\s*\bper ?cent\b")
+_ROWS: Final = re.compile(r"\[((?:[^][(){};,]+,)+[^][(){};,]+(?:;(?:[^][(){};,]+,)+[^][(){};,]+)+)\]")
+_PLAIN_BASE: Final = re.compile(r"(?<![A-Za-z\\])log(2|10)(?=\(|\s+[A-Za-z\d(\\])(?!\s\d{3}\b)")
 _NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
 _TOKEN: Final = re.compile(
     r"(?P<repeating>\d+\.\d*\\overline\s*\{\d+\})"
@@ -197,6 +199,8 @@ def _plain(text: str) -> str:
     text = _TEXT.sub(r" \1 ", text).strip()
     text = re.sub(r"(?<=[\w})\]%!])\s*\.$", "", text)
     text = _PERCENT.sub("%", text)
+    text = _PLAIN_BASE.sub(r"log_{\1}", text)
+    text = _ROWS.sub(lambda match: f"[[{match[1].replace(';', '],[')}]]", text)
     if text.casefold() in _PROSE:
         raise NotReadable(f"{text!r} is not an expression")
     if _NO_SOLUTION.fullmatch(text):

@@ -272,6 +272,62 @@ def renamed(tree: Any, names: Mapping[str, str]) -> Any:
     )
 
 
+def with_real_roots(tree: Any) -> Any:
+    """Return a tree with odd roots for powers such as *x^{2/3}*, so that they are real for negative numbers."""
+    if not isinstance(tree, list):
+        return tree
+    tree = [with_real_roots(part) for part in tree]
+    if tree[:1] != ["power"]:
+        return tree
+    exponent = tree[2][1] if tree[2][0] == "minus" else tree[2]
+    if exponent[0] != "over" or exponent[2][0] != "number" or exponent[2][1][-1:] not in ("1", "3", "5", "7", "9"):
+        return tree
+    above = ["minus", exponent[1]] if tree[2][0] == "minus" else exponent[1]
+    return ["power", ["root", tree[1], exponent[2]], above]
+
+
+def with_one_form(tree: Any) -> Any:
+    """Return a tree with *\\phi* for *\\varphi*, and so on for all letters with two forms."""
+    if not isinstance(tree, list):
+        return tree
+    if tree[:1] == ["symbol"] and tree[1].startswith("var"):
+        return ["symbol", tree[1].removeprefix("var")]
+    return [with_one_form(part) for part in tree]
+
+
+def as_matrix(tree: Tree) -> Tree:
+    """Return the matrix of rows in brackets, such as *[[1, 2], [3, 4]]*, the tuple of a row, or else the tree."""
+    row = _row(tree)
+    if row is None:
+        return tree
+    rows = [_row(part) for part in row]
+    return ["matrix", *rows] if len(rows) > 1 and all(rows) else ["tuple", *row]
+
+
+def _row(tree: Tree) -> list[Tree] | None:
+    """Return the items in brackets, or None for other trees."""
+    if tree[0] == "interval" and tree[1] and tree[2]:
+        return tree[3:]
+    return tree[1:] if tree[0] == "tuple" else None
+
+
+def components(tree: Tree, size: int) -> list[Tree] | None:
+    """Return the components of a sum of unit vectors, such as *i + 2j + 3k*, or None for other trees."""
+    units = [["constant", "i"], ["symbol", "j"], ["symbol", "k"]][:size]
+    if size not in (2, 3) or not contains_tree(tree, units[0]) or not symbols_of(tree) & {"j", "k"}:
+        return None
+    return [replaced(tree, {json.dumps(unit): ["number", str(int(unit == axis))] for unit in units}) for axis in units]
+
+
+def replaced(tree: Any, others: Mapping[str, Tree]) -> Any:
+    """Return a tree with others for some of its parts, which are given as JSON."""
+    if not isinstance(tree, list):
+        return tree
+    if len(tree) == 2 and (other := others.get(json.dumps(tree))) is not None:
+        return other
+    return [replaced(part, others) for part in tree]
+
+
 def is_real_set(tree: Tree) -> bool:
     """Return whether a tree is a set of real numbers, with ends without symbols."""
     if tree[0] == "relation":

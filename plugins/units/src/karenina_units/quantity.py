@@ -95,7 +95,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
     J/(kg °C) or Δ°C. C and F are coulomb and farad or temperatures, whichever fits. Counted things need not be named:
     4.5 x10^9/L equals 4500 cells/µL, but cells are not copies. A turn is 2 pi radians, and Hz and bpm count turns. bp,
     kb and Mb count bases, IU and U are the same, and a mEq or mOsm is not a mmol. The length of a year or a month in
-    days is undecided if it makes a difference. Percentages and ppm are numbers.
+    days is undecided if it makes a difference. Percentages and ppm are numbers. A dose with its times a day is a rate:
+    *5 mg BID* is 10 mg/d, and undecided for 5 mg.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -43,6 +43,10 @@ _REFUSED: Final = lazy_pattern(
     re.IGNORECASE | re.DOTALL,
 )
 """A final part that rejects other options: *B, not A*."""
+_REFUSED_FIRST: Final = lazy_pattern(
+    r"\A\s*(?:unlike|rather than|instead of|as opposed to)\s[^,;]+[,;]\s*", re.IGNORECASE
+)
+"""A first part that rejects other options: *Unlike A, B*."""
 _BUT: Final = lazy_pattern(r"\bnot\b.*?\bbut\b(?:\srather\b)?", re.IGNORECASE | re.DOTALL)
 _REASON: Final = lazy_pattern(
     r"\W*(?:\Z|(?:because|since|as|is|was|seems|would|which|that|correct|final)\b)", re.IGNORECASE
@@ -224,7 +228,10 @@ class _OptionReader:
         if match["number"] in self.options:
             return frozenset((match["number"],))
         place = int(number) if number else _ORDINALS.index(match["word"]) + 1
-        return frozenset(labels[place - 1 : place]) if place else _NONE
+        named = frozenset(labels[place - 1 : place]) if place else _NONE
+        if match["number"] and not self.by_text(number) <= named:
+            return Undecided(f"{text[:60]!r} may be the number of an option or another option's text")
+        return named
 
     def _label_and_option(self, text: str) -> Named:
         """Return the options for a label followed by an option's text, such as *B. Lima*."""
@@ -235,7 +242,9 @@ class _OptionReader:
         """Return the options after introductory words such as *The answer is*, or without a rejection (*B, not A*)."""
         lead, instead, refused = _LEAD.match(text), _BUT.search(text), _REFUSED.search(text)
         rests = [self._after_lead(text, lead.end()) if lead is not None else ""]
-        if instead is not None:
+        if (first := _REFUSED_FIRST.match(text)) is not None:
+            rests.append(text[first.end() :])
+        elif instead is not None:
             rests.append(text[instead.end() :])
         elif refused is not None and not self._is_about_option(text[: refused.start()]):
             rests.append(text[: refused.start()])

@@ -12,7 +12,8 @@ from karenina_toolkit.lazy_patterns import lazy_pattern
 _ABOUT: Final = r"(?:[~\u2248]|about|approximately|approx\.?|around|roughly|an?|the)?\s*"
 _LIMIT: Final = lazy_pattern(
     rf"\b(?:more than|less than|greater than|fewer than|higher than|lower than|no more|no less)\s+{_ABOUT}[0-9]"
-    rf"|\b(?:above|below|over|under|beyond|within|(?:maximum|minimum)(?: of)?|(?:max|min)\.?(?: of)?)\s*{_ABOUT}[0-9]"
+    rf"|\b(?:above|below|over|under|beyond|within|(?:maximum|minimum)(?: of)?)\s*{_ABOUT}[0-9]"
+    rf"|(?<![0-9]\s)\b(?:max|min)\.?(?: of)?\s*{_ABOUT}[0-9]"
     r"|\b(?:at least|at most|(?:not )?exceed\w*|in excess of|upwards?(?: of)?|up to|starting (?:at|from))\b"
     r"|\b(?:or|and)\s+(?:more|less|fewer|higher|lower|greater|longer|shorter|above|below|over|under|up|beyond)\b"
     r"|(?<=[\w%°])\W{1,3}(?:max\.?|maximum|minimum)\s*(?:\Z|[,;.()])"

@@ -61,7 +61,9 @@ class NumberWithUnit(Primitive, defer_build=True):
     - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);
     - the other reading of a decimal mark or of brackets;
     - the fraction 0.05 for 5 %;
-    - words that change a number (*a loss of 5* for -5, *half*, *a dozen*, *none*).
+    - words that change a number (*a loss of 5* for -5, *half*, *2 dozen*, *none*);
+    - other words after an amount of money that may change it (*$5 off*, *$5 each*);
+    - a letter that may be a power of ten (*8B people*), or two numbers with a slash (*120/80 mmHg*).
 
     A value without a number, with a different number, or with a unit of another kind fails.
     """

@@ -158,7 +158,7 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
     rest = text[last.end :]
     unit = rest.strip().rstrip(".")
     currency = first.currency or last.currency
-    is_price = bool(currency) and unit.startswith("/") and _may_be_unit(rest[1:], unit[1:])
+    is_price = bool(currency) and unit.startswith("/") and _may_be_unit(unit[1:], unit[1:])
     if not is_price and not _may_be_unit(rest, unit) and not (unit and is_unit(unit)):
         return None
     if not currency and is_money(money := known_part(unit)):
