@@ -435,7 +435,7 @@ def test_known_values_are_mapped_to_columns_of_other_names(tmp_path: Path) -> No
 @pytest.mark.parametrize("kind", ["from", "description"])
 def test_a_column_about_a_field_without_answers_is_an_error(tmp_path: Path, kind: str) -> None:
     text = "question,answer,Source\nWhich?,8,trace.steps\n"
-    with pytest.raises(BenchmarkFileError, match=f"{kind}.steps is about a field .* answer.steps=COLUMN"):
+    with pytest.raises(BenchmarkFileError, match=f"{kind}.steps refers to a field .* answer.steps=COLUMN"):
         loaded(tmp_path, text, {f"{kind}.steps": "Source"})
 
 
