@@ -22,6 +22,8 @@ from karenina_sandbox.patch import Patch, PatchEntry
 from karenina_sandbox.providers.bwrap import BwrapProvider
 from karenina_sandbox.sandbox import Policy
 
+pytestmark = pytest.mark.alone
+
 Tree = Mapping[str, object]
 WHY = BwrapProvider().unavailable()
 NAMES = st.sampled_from(["a", "b", "line\nbreak", "not-utf8-\udcff", "-rf", "ä", " ", "x.pyc", "__pycache__"])

@@ -24,10 +24,10 @@ import json, sys
 from importlib.metadata import EntryPoint
 import karenina_core, karenina_core.models.adapters, karenina_core.models.model
 import karenina_core.models.ports, karenina_core.plugins.hookspecs
-before = set(sys.modules)
+before = {name.partition(".")[0] for name in sys.modules}
 for spec in EntryPoint("contract", sys.argv[1], "karenina.adapters").load().karenina_adapters():
     spec.unavailable and spec.unavailable()
-print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - before})))
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules} - before)))
 """
 
 
