@@ -673,7 +673,7 @@ def test_a_table_has_turns_only_with_columns(cell: str, columns: Sequence[str], 
     ("change", "says"),
     [
         (("turns:", "turnz:"), "unknown key 'turnz'; did you mean 'turns'?"),
-        (("turns:", "xyz:"), "metadata, unread, turns, user"),
+        (("turns:", "xyz:"), "metadata, unread, checks, solution, turns, user"),
         (("turn: 2,", "turn: 2, missing_turns: wrong,"), "unknown key 'missing_turns'; did you mean 'missing_turn'?"),
         (("turn: 2,", "xyz: 2,"), "extraction_hint, missing_turn, turn"),
         (
@@ -711,7 +711,9 @@ def test_python_names_the_nearest_argument_of_a_conversation() -> None:
         VerifiedField(description="The gene", ground_truth="BCL2", verify_with=ExactMatch(), tunr=2)
 
 
-@pytest.mark.parametrize(("field", "cure"), [("turnz", "did you mean 'turns'?"), ("xyz", "model, turns, user")])
+@pytest.mark.parametrize(
+    ("field", "cure"), [("turnz", "did you mean 'turns'?"), ("xyz", "model, checks, solution, turns, user")]
+)
 def test_a_column_mapped_to_an_unknown_field_names_turns(field: str, cure: str) -> None:
     talk = Talk(TALK)
     Path("table.csv").write_text("question,answer,follow\nWhich gene?,BCL2,Are you sure?\n", "utf-8")

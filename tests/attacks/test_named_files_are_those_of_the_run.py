@@ -425,7 +425,7 @@ def test_trust_shows_the_programs_and_links_that_it_covers(tmp_path: Path, serve
     assert "again if a link or a program that they name has changed" in done.stderr
 
 
-ATTACHMENTS = """
+FIGURES = """
 from pathlib import Path
 
 from pydantic import BaseModel, Field
@@ -458,14 +458,14 @@ class plugin:
 def test_a_file_in_a_field_of_a_plugin_is_not_exchanged(
     site: Environment, wheels: Wheels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attack: a path that a plugin reads, such as that of an attachment, becomes a link out of the folder."""
+    """Attack: a path that a plugin reads, such as that of a figure, becomes a link out of the folder."""
     for name in ("CONFIG", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
-    site.install(wheels.package("attachments", "1.0", [("karenina.plugins", "attachments")], ATTACHMENTS))
+    site.install(wheels.package("figures", "1.0", [("karenina.plugins", "figures")], FIGURES))
     given = site.folder / "given"
     given.mkdir()
     (given / "one.png").touch()
-    question = {**QUESTION, "id": "row", "attachments": {"image": "one.png"}}
+    question = {**QUESTION, "id": "row", "figures": {"image": "one.png"}}
     rule = {"type": "TraceContains", "substring": "gene"}
     question["answer"] = {"it": {"description": "d", "ground_truth": True, "verify_with": rule}}
     (given / "genes.yaml").write_text(json.dumps({"karenina": 1, "name": "G", "questions": [question]}))

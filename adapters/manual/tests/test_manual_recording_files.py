@@ -27,7 +27,7 @@ WRONG: dict[str, list[tuple[str | bytes, str]]] = {
     "a.jsonl": [
         (FIRST + '{"id": "b", "resp', "a.jsonl, line 2, column 13: the JSON is incomplete"),
         (FIRST + "\n[1]\n", "line 3: the row must be an object with named columns, not list"),
-        (FIRST + '{"response": "x"}', "line 2: the row does not identify a question.*question_id, id, question"),
+        (FIRST + '{"response": "x"}', "line 2: the row does not identify a question.*question_id, id, .*question"),
         (FIRST + '{"id": "b", "said": "x"}', "line 2: the row contains no recording.*response, answer"),
         (FIRST + '{"id": "a", "response": "y"}', "line 2: the id 'a' already has a different recording at .*line 1"),
         ('{"id": "a", "response": "x", "response": "y"}', "line 1: .*'response' occurs more than once"),

