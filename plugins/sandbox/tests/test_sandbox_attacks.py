@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,11 @@ MODES = [
 ]
 
 
+def closed_folder(path: Path) -> Path | None:
+    """Return the folder above a path that other users cannot enter, if any."""
+    return next((folder for folder in path.absolute().parents if not folder.stat().st_mode & stat.S_IXOTH), None)
+
+
 @pytest.fixture(scope="module", params=MODES)
 def attacks(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """Return what each attack of the table achieved, as a user and in a way of opening the workspace."""
@@ -33,6 +39,8 @@ def attacks(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     if who == "root" and os.geteuid() != 0:
         pytest.skip("this needs root")
     user = NOBODY if who == "user" and os.geteuid() == 0 else None
+    if user is not None and (closed := closed_folder(Path(sys.executable))) is not None:
+        pytest.skip(f"other users cannot read {closed}, in which this environment is")
     with tempfile.TemporaryDirectory(prefix="karenina-attacks-") as name:  # pytest's own folder is closed to users
         folder = Path(name)
         (folder / "workspace").mkdir()
