@@ -15,7 +15,9 @@ from servers import RecordingServer, recording_server
 from karenina import Benchmark, VerificationResult
 from karenina_core import Outcome, VerificationConfig
 from karenina_core.errors import ConfigError, RunError
+from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
+from karenina_sandbox.prepare_sandbox import PrepareSandbox
 from karenina_sandbox.providers.bwrap import SANDBOX
 
 Body = dict[str, Any]
@@ -291,6 +293,15 @@ def test_a_field_that_no_check_fills_is_refused(root: Path, source: str, problem
 def test_settings_that_a_sandbox_does_not_use_are_reported(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     answer(root, [], question(checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL}), sandbox_image="python:3")
     assert "sandbox_image has no effect" in caplog.text
+
+
+def test_agents_with_tools_outside_the_sandbox_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    own_tools = ModelConfig(id="cli", interface="claude_agent_sdk", model_name="m")
+    PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools], sandbox="none"))
+    assert "model 'cli': the sandbox does not confine the agent's own tools (claude_agent_sdk)" in caplog.text
+    caplog.clear()
+    PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools]))
+    assert not caplog.text
 
 
 def test_one_base_check_serves_all_repetitions(root: Path, tmp_path: Path) -> None:

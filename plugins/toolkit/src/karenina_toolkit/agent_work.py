@@ -44,16 +44,26 @@ AGENT_WORK: Final = ArtifactKey[AgentWork | None]("agent_work", AgentWork)
 """The work on the answer. None if there is no workspace, and no recording can contain work."""
 
 
+def _agent_tier(config: VerificationConfig, model: ModelConfig) -> AgentTier | None:
+    """Return the kind of agent that a model is, or None if its adapter has no agent port or returns recordings."""
+    try:
+        spec = find_adapter(plugins_of(config), model.interface).spec
+    except PluginError:
+        return None  # the run itself reports the unknown interface
+    return None if spec.recorded or spec.agent is None else spec.tier
+
+
+def has_own_tools(config: VerificationConfig, model: ModelConfig) -> bool:
+    """Return whether a model is an agent with tools of its own, whose calls do not pass through Karenina."""
+    return _agent_tier(config, model) is AgentTier.DEEP_AGENT
+
+
 def works_in_folder(config: VerificationConfig, model: ModelConfig) -> bool:
     """Return whether a model answers a question with a folder by working there.
 
     Agents with their own file tools always do. With a sandbox, so does every model whose adapter has an agent port.
     Recorded answers and unknown interfaces do not count.
     """
-    try:
-        spec = find_adapter(plugins_of(config), model.interface).spec
-    except PluginError:
-        return False  # the run itself reports the unknown interface
-    if spec.recorded or spec.agent is None:
-        return False
-    return spec.tier is AgentTier.DEEP_AGENT or bool(config.has("sandbox") and config.setting("sandbox"))
+    tier = _agent_tier(config, model)
+    has_sandbox = config.has("sandbox") and bool(config.setting("sandbox"))
+    return tier is AgentTier.DEEP_AGENT or (tier is not None and has_sandbox)
