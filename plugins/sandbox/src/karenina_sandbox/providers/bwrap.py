@@ -7,11 +7,10 @@ files that they leave could give others root's rights, and the kernel does not l
 
 from __future__ import annotations
 
-import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -29,11 +28,9 @@ from karenina_sandbox.providers.bwrap_program import (
 from karenina_sandbox.providers.bwrap_sandbox import BwrapSandbox
 from karenina_sandbox.providers.layers import (
     choose_uid,
-    create_scratch,
     give,
     make_layers,
-    release_uid,
-    remove_scratch,
+    open_in_scratch,
 )
 from karenina_sandbox.providers.mounts import (
     bind_arguments,
@@ -83,18 +80,11 @@ class BwrapProvider:
         """Return the provider's name: a version of bubblewrap changes no result."""
         return self.name
 
-    @asynccontextmanager
-    async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[BwrapSandbox]:
+    def open(
+        self, workspace: Path, policy: Policy, *, in_place: bool = False
+    ) -> AbstractAsyncContextManager[BwrapSandbox]:
         """Open a sandbox with the contents of the folder `workspace`. Raises `SandboxError` if it cannot be opened."""
-        scratch = await asyncio.to_thread(create_scratch)
-        sandbox: BwrapSandbox | None = None
-        try:
-            sandbox = await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
-            yield sandbox
-        finally:
-            if sandbox is not None and sandbox.uid is not None:
-                release_uid(sandbox.uid)
-            await asyncio.to_thread(remove_scratch, scratch)
+        return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> BwrapSandbox:
         program, cgroups = require_program(), self._cgroups()

@@ -14,8 +14,8 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -24,11 +24,9 @@ from typing import Any, Final, Literal
 from karenina_sandbox.providers.layers import (
     LayeredSandbox,
     choose_uid,
-    create_scratch,
     give,
     make_layers,
-    release_uid,
-    remove_scratch,
+    open_in_scratch,
 )
 from karenina_sandbox.providers.mounts import HOME, INSIDE, check_mounts
 from karenina_sandbox.providers.processes import BoundedReader, check_command, write_all
@@ -63,18 +61,11 @@ class ContainerProvider:
         """Return the provider's name and the image: its digest if the image is here, else its name."""
         return f"{self.name} {_image_digest(self.name, policy.image or '') or policy.image}"
 
-    @asynccontextmanager
-    async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[ContainerSandbox]:
+    def open(
+        self, workspace: Path, policy: Policy, *, in_place: bool = False
+    ) -> AbstractAsyncContextManager[ContainerSandbox]:
         """Open a sandbox with the contents of the folder `workspace`. Raises `SandboxError` if it cannot be opened."""
-        scratch = await asyncio.to_thread(create_scratch)
-        sandbox: ContainerSandbox | None = None
-        try:
-            sandbox = await asyncio.to_thread(self._open, workspace, policy, scratch.path, in_place)
-            yield sandbox
-        finally:
-            if sandbox is not None and sandbox.uid is not None:
-                release_uid(sandbox.uid)
-            await asyncio.to_thread(remove_scratch, scratch)
+        return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
         """Return a command that runs `command` in a container, with the workspace writable at its own path."""

@@ -10,12 +10,12 @@ import stat
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from karenina_sandbox.capture.folders import compare_folders, compare_layers
 from karenina_sandbox.capture.trees import PERMISSIONS, TreeWriter, copy_over, read_below
@@ -34,6 +34,16 @@ _RESERVED: Final[Counter[int]] = Counter()
 _RESERVING: Final = threading.Lock()
 _PREFIX: Final = "karenina-sandbox-"
 _CLEANUP_LIST: Final = CleanupList("sandboxes")
+
+
+class _HasUser(Protocol):
+    """A sandbox whose commands run under a reserved user id, or under none."""
+
+    @property
+    def uid(self) -> int | None: ...
+
+
+_Opened = TypeVar("_Opened", bound=_HasUser)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,7 @@ def _end_orphans(name: str) -> None:
                 os.kill(int(process.name), signal.SIGKILL)
 
 
-def create_scratch() -> CreatedFolder:
+def _create_scratch() -> CreatedFolder:
     """Create a folder for the layers of a sandbox."""
     _remove_orphans()
     scratch = CreatedFolder.temporary(_PREFIX)
@@ -192,13 +202,30 @@ def create_scratch() -> CreatedFolder:
     return scratch
 
 
-def remove_scratch(scratch: CreatedFolder) -> None:
+def _remove_scratch(scratch: CreatedFolder) -> None:
     """Remove the folder of a sandbox. Raises `SandboxError` if it cannot be removed."""
     try:
         scratch.remove()
     except OSError as error:
         raise SandboxError(f"the folder {scratch.path} of a sandbox cannot be removed: {error}") from error
     _CLEANUP_LIST.discard(scratch)
+
+
+@asynccontextmanager
+async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Opened]:
+    """Open the sandbox that `make` returns for a new folder. At the end, remove the folder and release the user id.
+
+    `make` is called in a thread. Raises `SandboxError` if it does, or if the folder cannot be removed.
+    """
+    scratch = await asyncio.to_thread(_create_scratch)
+    sandbox: _Opened | None = None
+    try:
+        sandbox = await asyncio.to_thread(make, scratch.path)
+        yield sandbox
+    finally:
+        if sandbox is not None and sandbox.uid is not None:
+            release_uid(sandbox.uid)
+        await asyncio.to_thread(_remove_scratch, scratch)
 
 
 def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
