@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+import karenina_sandbox
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap exists for Linux only")
 NOBODY = 65_534
 SECRET = "SECRET-OF-THE-HOST-4711"
@@ -27,9 +29,10 @@ MODES = [
 ]
 
 
-def closed_folder(path: Path) -> Path | None:
-    """Return the folder above a path that other users cannot enter, if any."""
-    return next((folder for folder in path.absolute().parents if not folder.stat().st_mode & stat.S_IXOTH), None)
+def closed_folder(*files: str) -> Path | None:
+    """Return a folder above one of the files that other users cannot enter, if any."""
+    folders = (folder for file in files for folder in Path(file).absolute().parents)
+    return next((folder for folder in folders if not folder.stat().st_mode & stat.S_IXOTH), None)
 
 
 @pytest.fixture(scope="module", params=MODES)
@@ -39,8 +42,8 @@ def attacks(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     if who == "root" and os.geteuid() != 0:
         pytest.skip("this needs root")
     user = NOBODY if who == "user" and os.geteuid() == 0 else None
-    if user is not None and (closed := closed_folder(Path(sys.executable))) is not None:
-        pytest.skip(f"other users cannot read {closed}, in which this environment is")
+    if user is not None and (closed := closed_folder(sys.executable, __file__, karenina_sandbox.__file__)) is not None:
+        pytest.skip(f"other users cannot read {closed}")
     with tempfile.TemporaryDirectory(prefix="karenina-attacks-") as name:  # pytest's own folder is closed to users
         folder = Path(name)
         (folder / "workspace").mkdir()
