@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,32 @@ def test_an_agent_that_corrects_the_program_is_correct(root: Path) -> None:
     (changed,) = result.extensions["karenina-sandbox"]["workspace"]["changes"]
     assert changed["path"] == "program.py"
     assert "+    return sum(numbers)\n" in result.extensions["karenina-sandbox"]["workspace"]["patch"]
+
+
+def test_a_workspace_may_be_an_archive(root: Path) -> None:
+    with tarfile.open(root / "packed.tar.gz", "w:gz") as archive:
+        archive.add(root / "task", "task-1f2e3d")
+    before = sorted(root.iterdir())
+    with recording_server(agent(*writes(program_py=GOOD))) as server:
+        model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
+        config = VerificationConfig(answering_models=[model], sandbox="none")
+        (result,) = load(root, question(workspace_path="packed.tar.gz")).run_verification(config, trust="all")
+
+    assert result.outcome == Outcome.CORRECT
+    assert [one["path"] for one in result.extensions["karenina-sandbox"]["workspace"]["changes"]] == ["program.py"]
+    assert sorted(root.iterdir()) == before
+
+
+def test_an_archive_cannot_be_changed_in_place(root: Path) -> None:
+    (root / "packed.tar").touch()
+    model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": "http://127.0.0.1:9"}
+    config = VerificationConfig(answering_models=[model], sandbox="none", workspace_copy=False)
+    asked = {key: value for key, value in question(workspace_path="packed.tar").items() if key != "checks"}
+    asked["answer"] = {"cause": {"description": "What is wrong", "ground_truth": True}}
+    judge = [{**model, "id": "j"}]
+    (result,) = load(root, asked).run_verification(config.with_values(parsing_models=judge), trust="all")
+
+    assert "is an archive, which agents cannot change; set workspace_copy = true" in str(result.metadata.error)
 
 
 def test_an_agent_that_changes_nothing_is_wrong(root: Path) -> None:

@@ -64,13 +64,22 @@ class LeakSearch:
             task.truths = _truths(question, self.trust)
             tasks.setdefault(files.source, []).append(task)
         for same in tasks.values():
-            for task in same:
-                yield from ((message, task.id) for message in self._hide(task))
-            for path, content in self._read(same[0].files, same[0].files.source):
-                for task in same:
-                    task.look_at(path, content)
-            for task in same:
-                yield from ((message, task.id) for message in task.messages())
+            try:
+                with same[0].files.opened() as files:
+                    yield from self._look(files, same)
+            except WorkspaceError as error:
+                yield from ((("error", str(error)), task.id) for task in same)
+
+    def _look(self, files: TaskFiles, tasks: list[_Task]) -> Iterator[tuple[Message, str]]:
+        """Search the workspace that tasks share."""
+        for task in tasks:
+            task.files = files
+            yield from ((message, task.id) for message in self._hide(task))
+        for path, content in self._read(files, files.source):
+            for task in tasks:
+                task.look_at(path, content)
+        for task in tasks:
+            yield from ((message, task.id) for message in task.messages())
 
     def _hide(self, task: _Task) -> Iterator[Message]:
         """Note what a task hides from agents. Yields an error for what is inside the workspace."""

@@ -14,6 +14,7 @@ from karenina_sandbox.leaks import LARGEST, MOST_FILES, LeakSearch, Message
 from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, strings_in, values_of, why_broken
 from karenina_sandbox.sandbox import SandboxError
 from karenina_sandbox.settings import sandbox_problem
+from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_template.question_template import template_of
 from karenina_toolkit.files.workspace_copy import WorkspaceError
@@ -56,23 +57,30 @@ class CheckRehearsal:
         template = template_of(question, trust)
         bound = template.for_question(question.id) if template is not None else None
         try:
-            runner = await make_runner(config, plugins_of(config), question, fields)
-            solution = await runner.solution()
-            found: list[Message] = []
-            base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
-            for name, check in fields.checks.items():
-                if broken := why_broken(check, base[name]):
-                    found.append(("error", f"the environment is broken: the check {name!r} {broken}"))
-                elif check.report is not None and base[name].tests is None:
-                    found.append(("warning", f"on the untouched folder, {_describe_missing(name, base[name])}"))
-            wrong = _wrong_fields(fields, bound, base)
-            found.append(("note", f"{question.id}: on the untouched folder, {_verdict(wrong)}"))
-            if wrong is not None and not wrong:
-                found.append(("warning", "all fields with checks are right on the untouched folder"))
-            if solution is not None:
-                found += await self._try_solution(runner, fields, bound, solution, question.id)
+            with TaskFiles.find(config, question).opened() as files:
+                runner = await make_runner(config, plugins_of(config), files, fields)
+                return await self._try_checks(runner, fields, bound, question.id)
         except (WorkspaceError, DiffError, SandboxError) as error:
             return [("error", str(error))]
+
+    async def _try_checks(
+        self, runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, id: str
+    ) -> list[Message]:
+        """Run the checks, and return what is wrong. Raises the errors of `CheckRunner`."""
+        found: list[Message] = []
+        solution = await runner.solution()
+        base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
+        for name, check in fields.checks.items():
+            if broken := why_broken(check, base[name]):
+                found.append(("error", f"the environment is broken: the check {name!r} {broken}"))
+            elif check.report is not None and base[name].tests is None:
+                found.append(("warning", f"on the untouched folder, {_describe_missing(name, base[name])}"))
+        wrong = _wrong_fields(fields, bound, base)
+        found.append(("note", f"{id}: on the untouched folder, {_verdict(wrong)}"))
+        if wrong is not None and not wrong:
+            found.append(("warning", "all fields with checks are right on the untouched folder"))
+        if solution is not None:
+            found += await self._try_solution(runner, fields, bound, solution, id)
         return found
 
     @staticmethod

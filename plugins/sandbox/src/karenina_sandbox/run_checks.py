@@ -31,6 +31,7 @@ from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
+    from karenina_core.plugins import Plugins
 
 SERVICE: Final = "check"
 """The name of checks in the journal."""
@@ -106,7 +107,8 @@ class RunChecks(Stage):
         fields = cast("CheckFields", context.question_settings)
         patch = context.get_artifact(WORKSPACE_PATCH)
         try:
-            runner = await make_runner(context.config, context.plugins, context.question, fields)
+            files = await TaskFiles.find(context.config, context.question).held(context)
+            runner = await make_runner(context.config, context.plugins, files, fields)
         except (WorkspaceError, DiffError) as error:
             context.mark_error(str(error))
             return
@@ -245,13 +247,14 @@ def why_broken(check: Check, base: CheckResult) -> str | None:
     return f"does not pass {shown}, which passing_before names{hint}"
 
 
-async def make_runner(config: VerificationConfig, plugins: Any, question: Question, fields: CheckFields) -> CheckRunner:
+async def make_runner(
+    config: VerificationConfig, plugins: Plugins, files: TaskFiles, fields: CheckFields
+) -> CheckRunner:
     """Return the runner for the checks of a question, with what they add.
 
     Raises `WorkspaceError` if a folder is missing, and `DiffError` if a patch that is added does not fit it.
     """
     settings = config.section(SandboxSettings)
-    files = TaskFiles.find(config, question)
     runner = CheckRunner(
         files,
         find_provider(plugins, settings.sandbox or "none"),
