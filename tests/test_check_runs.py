@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import run_karenina
+from command_runs import CommandResult, run_karenina
 from folders import write_files
 from servers import RecordingServer, recording_server
 
@@ -304,6 +304,28 @@ def test_a_benchmark_cannot_choose_to_have_no_sandbox(root: Path) -> None:
     config = VerificationConfig(answering_models=[model], sandbox="none").with_benchmark_names({"sandbox"})
     with pytest.raises(ConfigError, match="which only you may choose"):
         made.run_verification(config, trust="all")
+
+
+@pytest.mark.parametrize("origin", ["file", "environment"])
+def test_only_the_command_line_can_choose_no_sandbox(root: Path, monkeypatch: pytest.MonkeyPatch, origin: str) -> None:
+    monkeypatch.chdir(root.parent)
+    load(root)
+    given: list[str] = []
+    if origin == "file":
+        Path("own.toml").write_text('sandbox = "none"\n')
+        given = ["-c", "own.toml"]
+    else:
+        monkeypatch.setenv("KARENINA_SANDBOX", "none")
+
+    def check(*options: str) -> CommandResult:
+        command = ("check", "tasks.yaml", *given, "--run-checks", "--trust-all", *options)
+        return run_karenina(*command, plugins=Plugins.discover())
+
+    refused = check()
+    assert refused.code == 2
+    cure = "sets sandbox = none, which only takes effect on the command line; remove it there, and add --sandbox none"
+    assert cure in " ".join((refused.out + refused.err).split())
+    assert check("--sandbox", "none").code == check("--set", "sandbox=none").code == 0
 
 
 @pytest.mark.parametrize(

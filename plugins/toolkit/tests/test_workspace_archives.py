@@ -7,6 +7,7 @@ import io
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,8 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, leads_to: str = "", content:
 
 
 def pack(root: Path, *entries: tuple[object, bytes], name: str = "task.tar.gz") -> Path:
-    with tarfile.open(root / name, f"w:{name.rpartition('.tar')[2].lstrip('.')}") as archive:
+    mode: Any = f"w:{name.rpartition('.tar')[2].lstrip('.')}"
+    with tarfile.open(root / name, mode) as archive:
         for info, content in entries:
             assert isinstance(info, tarfile.TarInfo)
             archive.addfile(info, io.BytesIO(content))

@@ -75,7 +75,8 @@ def check(
         has_settings = setup.config is not None or bool(setup.settings)
 
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
-            return read_configuration(benchmark, setup.config, setup.settings)
+            options = {"--sandbox": {"sandbox": sandbox}} if sandbox is not None else {}
+            return read_configuration(benchmark, setup.config, setup.settings, options=options)
 
         columns = tables.parse()
         progress = _Progress(screen, file)
@@ -94,10 +95,7 @@ def check(
             if content is not None and not report.errors:
                 messages = _inspect(content, configure, "all" if trust_all else None)
                 if run_checks:
-                    chosen = configure(content)
-                    if sandbox is not None:
-                        chosen = chosen.with_values(sandbox=sandbox)
-                    messages += asyncio.run(_rehearse(content, chosen, "all" if trust_all else None))
+                    messages += asyncio.run(_rehearse(content, configure(content), "all" if trust_all else None))
                 notes = [*notes, *(text for level, _, text in messages if level == "note")]
                 found = [_make_finding(content, level, id, text) for level, id, text in messages if level != "note"]
                 report = replace(report, findings=(*report.findings, *found))

@@ -134,7 +134,7 @@ def _unpack(archive: Path, root: Path, most_bytes: int) -> CreatedFolder:
             if reader is not None:
                 stream = stack.enter_context(reader(stream))
             packed = stack.enter_context(tarfile.open(fileobj=cast("IO[bytes]", _Bounded(stream)), mode="r:"))
-            _extract(packed, folder.path, most_bytes)
+            _extract(packed, stream, folder.path, most_bytes)
         _lift(folder.path)
         check_links(folder.path, folder.path)
     except BaseException as error:
@@ -172,7 +172,7 @@ class _Bounded:
         return self.stream.tell()
 
 
-def _extract(packed: tarfile.TarFile, folder: Path, most_bytes: int) -> None:
+def _extract(packed: tarfile.TarFile, stream: IO[bytes], folder: Path, most_bytes: int) -> None:
     """Unpack an open archive into a folder. Raises `_Refused`, `tarfile.TarError` or `OSError`."""
     if not hasattr(tarfile, "data_filter"):
         raise _Refused("needs Python 3.11.4 or later; unpack it yourself, or use a newer Python")
@@ -184,7 +184,7 @@ def _extract(packed: tarfile.TarFile, folder: Path, most_bytes: int) -> None:
         if entry.issym():
             links.add(posixpath.normpath(entry.name))
         size += entry.size
-        if size > most_bytes or packed.fileobj is None or packed.fileobj.tell() > most_bytes + _BESIDES:
+        if size > most_bytes or stream.tell() > most_bytes + _BESIDES:
             raise _Refused(f"contains more than {most_bytes} bytes (workspace_max_bytes)")
         if count > MOST_ENTRIES:
             raise _Refused(f"contains more than {MOST_ENTRIES} files and folders")
