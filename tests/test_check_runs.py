@@ -526,3 +526,42 @@ def test_a_sandbox_that_is_missing_is_named_once(root: Path, monkeypatch: pytest
     with pytest.raises((ConfigError, RunError)) as refused:
         answer(root, [], sandbox="podman", sandbox_image="python:3")
     assert str(refused.value).count("cannot be used") == 1
+
+
+@pytest.mark.parametrize(
+    ("patch", "solution", "passing"),
+    [
+        pytest.param(PATCH, None, ["tests/test_program.py::test_empty"], id="broken on the untouched folder"),
+        pytest.param(PATCH, None, [], id="no report"),
+        pytest.param(PATCH, PATCH, [], id="no report with the solution"),
+        pytest.param("", None, [], id="no report and no change"),
+    ],
+)
+def test_a_broken_environment_is_tried_again_by_the_next_run(
+    root: Path, tmp_path: Path, patch: str, solution: str | None, passing: list[str]
+) -> None:
+    mended, ran = tmp_path / "mended", tmp_path / "ran"
+    script = f'echo >> "{ran}"; test -e "{mended}" && exec python hidden/report.py "$0"'
+    tests = {**CHECKS["tests"], "run": ["sh", "-c", script, "{report}"], "passing_before": passing}
+    (tmp_path / "recorded.jsonl").write_text(json.dumps({"id": "sum", "response": "Done.", "patch": patch}))
+    models = [
+        {"id": id, "interface": "manual", "model_name": id, "manual_traces": tmp_path / "recorded.jsonl"} for id in "rs"
+    ]
+    config = VerificationConfig(answering_models=models, sandbox="none")
+    changes = {"solution": solution} if solution else {}
+    tasks = load(root, question(checks={"tests": tests}, answer={"fixed": FIXED}, **changes))
+
+    def outcomes(*, replay: bool = False) -> tuple[set[Outcome], int]:
+        """Return the outcomes of a run, and how many commands it ran."""
+        ran.write_text("")
+        found = tasks.run_verification(config, trust="all", journal=tmp_path / "run.journal", replay=replay)
+        return {one.outcome for one in found}, len(ran.read_text())
+
+    broken, count = outcomes()
+    assert broken == {Outcome.STAGE_ERROR}
+    assert count == 1 or not passing
+    assert outcomes(replay=True) == (broken, 0)
+    mended.touch()
+    judged, _ = outcomes()
+    assert judged == {Outcome.CORRECT if patch else Outcome.WRONG}
+    assert outcomes() == outcomes(replay=True) == (judged, 0)
