@@ -89,7 +89,7 @@ class PrepareSandbox(Stage):
         problem = sandbox_problem(config, plugins_of(config))
         return () if problem is None else (ServiceNeed(problem),)
 
-    def execute(self, context: VerificationContext) -> None:
+    async def execute(self, context: VerificationContext) -> None:
         """Set AGENT_WORK. It is None if there is no workspace, and the answer is not a recording."""
         workspace = context.find_artifact(Keys.WORKSPACE_PATH)
         if workspace is None and not context.answer_is_recorded():
@@ -102,7 +102,7 @@ class PrepareSandbox(Stage):
             provider = find_provider(context.plugins, settings.sandbox)
             run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
         try:
-            files = TaskFiles.find(context.config, context.question)
+            files = await TaskFiles.find(context.config, context.question).held(context)
         except WorkspaceError:  # of a recorded answer, for which the folder may be missing unless there are checks
             context.set_artifact(AGENT_WORK, None)
             return
