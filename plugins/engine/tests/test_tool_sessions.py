@@ -24,6 +24,7 @@ from karenina_core.models.ports import (
     Message,
     ModelRequest,
     PortError,
+    ProgramSandbox,
     Tool,
 )
 from karenina_core.plugins import Plugins
@@ -58,6 +59,7 @@ class Hills:
     failures: list[Exception] = field(default_factory=list)
     opened: list[Path | None] = field(default_factory=list)
     closed: list[Path | None] = field(default_factory=list)
+    sandboxes: list[ProgramSandbox | None] = field(default_factory=list)
     attempts: int = 0
 
     @hookimpl
@@ -71,7 +73,13 @@ class Hills:
         if "cliffs" in (model.mcp_urls_dict or {}):
             raise AdapterConfigError("no cliffs here")
 
-    def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
+    def programs(self, model: ModelConfig) -> Sequence[Sequence[str]]:
+        return [[address] for address in (model.mcp_urls_dict or {}).values()]
+
+    def open(
+        self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
+    ) -> AbstractAsyncContextManager[Sequence[Tool]]:
+        self.sandboxes.append(sandbox)
         return self._open(workspace)
 
     @asynccontextmanager
