@@ -254,7 +254,11 @@ from karenina_sandbox.providers.bwrap import BwrapProvider
 from karenina_sandbox.sandbox import Policy
 
 async def main():
-    async with BwrapProvider().open(Path(sys.argv[1]), Policy()) as sandbox:
+    provider, folder = BwrapProvider(), Path(sys.argv[1])
+    async with provider.open(folder, Policy()) as sandbox, provider.wrap(
+        ["sleep", "86403.25"], folder, Policy()
+    ) as (command, environment):
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
         await sandbox.run(["sh", "-c", "mkdir -p deep/er; chmod 0 deep; sleep 86403.25 & sleep 86403.25"])
 
 asyncio.run(main())
@@ -267,12 +271,12 @@ def test_a_killed_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     scratch.mkdir()
     environment = {**os.environ, "TMPDIR": str(scratch)}
     with subprocess.Popen([sys.executable, "-c", KILLED, work], env=environment) as process:
-        wait_until(lambda: len(find_sleeping("86403.25")) == 2)
+        wait_until(lambda: len(find_sleeping("86403.25")) == 3)
         process.kill()
     wait_until(lambda: not find_commands("86403.25"))
     assert str(scratch) not in Path("/proc/self/mountinfo").read_text()
     assert len(list(scratch.iterdir())) == 1
-    script = KILLED.replace("sleep 86403.25 & sleep 86403.25", "true")
+    script = KILLED.replace("86403.25", "0")
     subprocess.run([sys.executable, "-c", script, work], env=environment, check=True)
     assert not list(scratch.iterdir())
     cgroups = find_cgroups()
