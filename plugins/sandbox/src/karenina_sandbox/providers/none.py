@@ -177,9 +177,5 @@ class NoSandbox:
         finally:
             await asyncio.to_thread(shutil.rmtree, parent, ignore_errors=True)
 
-    def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
-        """Return the command unchanged."""
-        return list(command)
-
 
 SANDBOX: Final[SandboxProvider] = NoSandbox()
