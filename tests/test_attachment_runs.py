@@ -496,3 +496,19 @@ TEMPLATE = """
 class Answer(BaseAnswer):
     dose: int = VerifiedField(description="The dose", ground_truth=42, verify_with=NumericExact())
 """
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--skip-broken"])
+def test_a_finished_item_without_its_file_is_a_warning(server: ScriptedServer, file: Path, option: str) -> None:
+    journal = file.parent / "run.journal"
+    run(server, file, "--journal", journal)
+    (file.parent / "images/label.png").unlink()
+    calls = len(server.log)
+
+    code, _, printed = run(server, file, "--journal", journal, option)
+    fresh, _, refused = run(server, file, "--journal", journal, option, "--fresh")
+
+    assert code == 0, printed
+    assert "does not exist" in " ".join(printed.split())
+    assert len(server.log) == calls
+    assert (fresh, "does not exist" in " ".join(refused.split())) == (2, True)
