@@ -312,12 +312,15 @@ def test_a_file_that_changes_during_the_run_is_a_model_error(file: Path) -> None
 
 
 def test_a_picture_that_the_server_rejects_is_a_model_error(file: Path) -> None:
-    body = {"error": {"message": "this model does not support image input"}}
-    with ScriptedServer(Side(faults.status(400, body=body)), judge=Side(JUDGED)) as server:
+    said = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+    body = {"error": {"code": 500, "message": said, "type": "server_error"}}
+    with ScriptedServer(Side(faults.status(500, body=body)), judge=Side(JUDGED)) as server:
         code, (result,), _ = run(server, file)
 
-    assert code == 4  # nothing was judged
-    assert result["outcome"] == "model_error"
+        assert code == 4  # nothing was judged
+        assert result["outcome"] == "model_error"
+        assert "llama.cpp: --mmproj" in result["metadata"]["error"]
+        assert len(server.log) == 1  # a retry would be refused, too
 
 
 @pytest.mark.parametrize(
