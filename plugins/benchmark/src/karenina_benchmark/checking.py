@@ -12,10 +12,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_benchmark.attachment_findings import find_problems
-from karenina_benchmark.content import serialize_attachment
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.load_warnings import why_unscorable
 from karenina_benchmark.question_ids import identify_text
+from karenina_benchmark.saved_attachments import serialize_attachment
 from karenina_benchmark.template_declarations import field_at
 from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric, RubricTrait
@@ -553,15 +553,12 @@ class _Check:
         if not values or trusts_values(self._trust, path, names_and_values(values)):
             return
         for value in values:
-            where = () if self._benchmark.head is None else _find_path(self._benchmark.head.value, value.name)
+            question = value.places[0] if value.places else None
+            place = self._benchmark.head if question is None else self._benchmark.place_of(question)
+            where = () if place is None else _find_path(place.value, value.name)
             what = f"a value must be trusted before a run: {value.in_words(200)}"
-            self._add(
-                "warning",
-                self._benchmark.head,
-                what,
-                f"read the value, then run `karenina trust {quote(str(path))}`",
-                *where,
-            )
+            cure = f"read the value, then run `karenina trust {quote(str(path))}`"
+            self._add("warning", place, what, cure, *where, question=question)
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
         """Add a finding about a line of a template's source, with its place in the benchmark file.

@@ -134,6 +134,8 @@ def find_support(spec: AdapterSpec, model: ModelConfig, media_type: str) -> Supp
     if media_type not in limits:
         able = f"only {', '.join(limits)}" if limits else "only text"
         return Support(False, f"the adapter {spec.interface!r} can send {able}")
+    if not _has_settings(spec):
+        return Support(True, f"stated by the adapter {spec.interface!r}")
     declared = _settings(spec, model).media
     if declared is not None:
         return Support(media_type in declared, "declared in extra.media")
@@ -210,9 +212,15 @@ def _pages(attachment: Attachment) -> int | None:
 
 def _settings(spec: AdapterSpec, model: ModelConfig) -> MediaExtra:
     """Return the settings about attachments in a model's `extra`, if its adapter has any."""
-    if spec.extra is not None and issubclass(spec.extra, MediaExtra):
+    if _has_settings(spec):
+        assert spec.extra is not None, "it has settings"
         return spec.extra.model_validate(model.extra)
     return MediaExtra()
+
+
+def _has_settings(spec: AdapterSpec) -> bool:
+    """Return whether users of an adapter can declare what their models understand, in `extra`."""
+    return spec.extra is not None and issubclass(spec.extra, MediaExtra)
 
 
 def _family_of(model_name: str) -> _Known | None:
