@@ -19,6 +19,7 @@ _COMMON: Final = frozenset(
         *("anthropic", "api", "chat", "compatible-mode", "completions", "deployments", "engines", "inference", "llm"),
         *("mcp", "messages", "model", "models", "openai", "paas", "projects", "proxy", "router", "serverless"),
         *("serving", "sse"),
+        *("gateway", "judge", "litellm", "llama", "lmstudio", "ollama", "sglang", "tgi", "vllm"),  # of own servers
     }
 )
 _VERSION: Final = lazy_pattern(r"v\d{1,2}((alpha|beta)\d{0,2})?")
