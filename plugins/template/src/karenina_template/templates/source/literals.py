@@ -15,19 +15,20 @@ from karenina_template.templates.field import CLASS_BUILD_LOCK
 from karenina_toolkit.files.json_values import find_problem
 
 # The pattern starts with a set of characters, so that other characters are skipped quickly. A string that is not
-# terminated is matched up to where it would have to end, so that matching takes linear time.
+# terminated is matched up to where it would have to end, so that matching takes linear time. Groups are not possessive
+# (`)*+`), because that is broken in Python 3.11 before 3.11.5, which Debian 12 has: it matches for ever.
 _PIECE: Final = re.compile(
     r"""( [\#"'.0-9] (?:
       (?<=\#) [^\n]*+
     | (?<=") (?:
-          "" [^\\"]*+ (?: (?: \\. | "(?!"") ) [^\\"]*+ )*+ (?: \"\"\" | \\?\Z )
-        | (?!"") [^\\"\n]*+ (?: \\. [^\\"\n]*+ )*+ (?: " | (?=\n) | \\?\Z )
+          "" [^\\"]*+ (?: (?: \\. | "(?!"") ) [^\\"]*+ )* (?: \"\"\" | \\?\Z )
+        | (?!"") [^\\"\n]*+ (?: \\. [^\\"\n]*+ )* (?: " | (?=\n) | \\?\Z )
       )
     | (?<=') (?:
-          '' [^\\']*+ (?: (?: \\. | '(?!'') ) [^\\']*+ )*+ (?: \'\'\' | \\?\Z )
-        | (?!'') [^\\'\n]*+ (?: \\. [^\\'\n]*+ )*+ (?: ' | (?=\n) | \\?\Z )
+          '' [^\\']*+ (?: (?: \\. | '(?!'') ) [^\\']*+ )* (?: \'\'\' | \\?\Z )
+        | (?!'') [^\\'\n]*+ (?: \\. [^\\'\n]*+ )* (?: ' | (?=\n) | \\?\Z )
       )
-    | (?<![\w.][.0-9]) (?: (?<=[0-9]) | (?<=\.)[0-9] ) (?: [\w.] | (?<=[eE])[+-] )*+
+    | (?<![\w.][.0-9]) (?: (?<=[0-9]) | (?<=\.)[0-9] ) (?: [\w.] | (?<=[eE])[+-] )*
     ))""",
     re.VERBOSE | re.DOTALL,
 )
