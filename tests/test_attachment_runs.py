@@ -147,7 +147,7 @@ def test_a_trait_whose_judge_cannot_see_is_refused(server: ScriptedServer, file:
     )
 
     assert code == 2
-    assert ("has no attachments" if trait == "no files" else "cannot read image/png") in printed
+    assert ("but there are none" if trait == "no files" else "cannot read image/png") in printed
     assert not server.log
 
 

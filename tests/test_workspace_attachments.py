@@ -140,7 +140,7 @@ def test_a_judge_who_cannot_read_a_file_leaves_the_trait_undecided(server: Scrip
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"workspace_path": None}, "the question has no workspace_path"),
+        ({"workspace_path": None}, "files of the workspace to the judge, but there is none"),
         ({"glob": "*.svg"}, "files that match '*.svg' cannot be sent"),
         ({"glob": "../*.png"}, "relative to the workspace"),
         ({"glob": "*.pdf"}, "the judge 'j' cannot read application/pdf"),
@@ -154,6 +154,17 @@ def test_files_that_no_judge_can_get_are_refused(
     assert code == 2
     assert why in printed
     assert not server.log
+
+
+def test_check_names_traits_whose_judge_gets_no_file(file: Path) -> None:
+    write(file.parent, workspace_path=None)
+    content = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps({**content, "config": {"evaluation_mode": "rubric_only"}}), "utf-8")
+
+    code, printed = karenina("check", file)
+
+    assert code == 2
+    assert "the trait 'bars' sends files of the workspace to the judge, but there is none" in printed
 
 
 def test_the_plugin_that_records_workspaces_is_named(server: ScriptedServer, file: Path) -> None:
