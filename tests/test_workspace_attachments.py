@@ -119,6 +119,24 @@ def test_another_judge_sees_the_stored_picture(server: ScriptedServer, file: Pat
     assert '"notes.txt": not attached' in json.dumps(judged(server)[-1]).replace("\\", "")
 
 
+def test_the_judge_sees_a_picture_in_a_recorded_patch(file: Path) -> None:
+    recorded = file.parent / "recorded.jsonl"
+    patch = (
+        "diff --git a/new.gif b/new.gif\nnew file mode 100644\nindex 0..1\nGIT binary patch\n"
+        "literal 10\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\nliteral 0\nHcmV?d00001\n\n"
+    )
+    recorded.write_text(json.dumps({"id": "plot", "response": "Drawn.", "patch": patch}), "utf-8")
+    with ScriptedServer("unused", judge=Side(JUDGED)) as server:
+        judge = {"id": "j", "interface": "openai", "model_name": "j", "endpoint_base_url": f"{server.url}/judge/v1"}
+        code, printed = karenina(
+            *("run", file, "--recordings", recorded, "--trust-all", "--set", "evaluation_mode=rubric_only"),
+            *("--set", f"parsing_models={json.dumps([judge])}"),
+        )
+
+        assert code == 0, printed
+        assert b64encode(b"GIF89a\0new").decode() in json.dumps(judged(server))
+
+
 def test_the_judge_is_told_of_a_missing_file(file: Path) -> None:
     with ScriptedServer(agent(), judge=Side(JUDGED)) as server:
         _, result, _ = run(server, file)
