@@ -208,7 +208,7 @@ def test_binary_files_in_a_diff_of_git_are_written(tmp_path: Path) -> None:
         ("--- a/link/secret\n+++ b/link/secret\n@@ -1 +1 @@\n-s\n+t\n", "cannot be read"),
         ("--- /dev/null\n+++ b/link/new\n@@ -0,0 +1 @@\n+b\n", "cannot be applied"),
         ("diff --git a/b b/b\nGIT binary patch\nliteral 3\n", "damaged"),
-        ("diff --git a/b b/b\nGIT binary patch\nliteral 10\nRcmZ?wbhEHbWXMY`2LKM=0`mX\n\n", "damaged"),
+        ("diff --git a/b b/b\nGIT binary patch\nliteral 10\nJcmZ?wbhEHbWX\n\n", "damaged"),
         ("diff --git a/b b/b\nGIT binary patch\nliteral 99999999\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\n", "larger than"),
         ("diff --git a/b b/b\nGIT binary patch\ndelta 10\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\n", "under a new name"),
         ("diff --git a/b b/b\nBinary files a/b and b/b differ\n", "git diff --binary"),

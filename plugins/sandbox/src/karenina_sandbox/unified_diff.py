@@ -79,9 +79,7 @@ def _read(lines: list[bytes]) -> Iterator[_FileChange]:
         elif change is not None and line.startswith(b"GIT binary patch"):
             change.content = _read_literal(lines[at:], change.new or change.old)
         elif change is not None and line.startswith(b"Binary files "):
-            raise DiffError(
-                f"the patch does not contain the binary file {change.new!r}; make it with git diff --binary"
-            )
+            raise DiffError(f"the patch lacks the content of {change.new!r}; make it with `git diff --binary`")
         elif change is not None and line.startswith(b"new file mode "):
             change.old, change.mode = None, int(line.split()[-1], 8)
         elif change is not None and line.startswith(b"new mode "):
@@ -137,10 +135,11 @@ def _read_literal(lines: list[bytes], name: str | None) -> bytes:
             if not line.strip():
                 break
             packed += base64.b85decode(line[1:].rstrip())[: _LENGTHS.index(line[:1]) + 1]
-        content = zlib.decompressobj().decompress(packed, size + 1)
+        stream = zlib.decompressobj()
+        content = stream.decompress(packed, size + 1)
     except (ValueError, zlib.error):
         raise broken from None
-    if len(content) != size:
+    if len(content) != size or not stream.eof:
         raise broken
     return content
 
