@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import run_karenina
+from command_runs import CommandResult, run_karenina
 from folders import write_files
 from servers import RecordingServer, recording_server
 
 from karenina import Benchmark, VerificationResult
-from karenina_core import Outcome, VerificationConfig
+from karenina_claude_agent_sdk.agent import ClaudeAgent
+from karenina_core import Outcome, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError, RunError
+from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
-from karenina_core.plugins import Plugins
+from karenina_core.plugins import Plugins, Selection, installed_plugins, use_plugins
 from karenina_sandbox.prepare_sandbox import PrepareSandbox
 from karenina_sandbox.providers.bwrap import SANDBOX
 
@@ -138,6 +141,32 @@ def test_an_agent_that_corrects_the_program_is_correct(root: Path) -> None:
     (changed,) = result.extensions["karenina-sandbox"]["workspace"]["changes"]
     assert changed["path"] == "program.py"
     assert "+    return sum(numbers)\n" in result.extensions["karenina-sandbox"]["workspace"]["patch"]
+
+
+def test_a_workspace_may_be_an_archive(root: Path) -> None:
+    with tarfile.open(root / "packed.tar.gz", "w:gz") as archive:
+        archive.add(root / "task", "task-1f2e3d")
+    before = sorted(root.iterdir())
+    with recording_server(agent(*writes(program_py=GOOD))) as server:
+        model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
+        config = VerificationConfig(answering_models=[model], sandbox="none")
+        (result,) = load(root, question(workspace_path="packed.tar.gz")).run_verification(config, trust="all")
+
+    assert result.outcome == Outcome.CORRECT
+    assert [one["path"] for one in result.extensions["karenina-sandbox"]["workspace"]["changes"]] == ["program.py"]
+    assert sorted(root.iterdir()) == before
+
+
+def test_an_archive_cannot_be_changed_in_place(root: Path) -> None:
+    (root / "packed.tar").touch()
+    model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": "http://127.0.0.1:9"}
+    config = VerificationConfig(answering_models=[model], sandbox="none", workspace_copy=False)
+    asked = {key: value for key, value in question(workspace_path="packed.tar").items() if key != "checks"}
+    asked["answer"] = {"cause": {"description": "What is wrong", "ground_truth": True}}
+    judge = [{**model, "id": "j"}]
+    (result,) = load(root, asked).run_verification(config.with_values(parsing_models=judge), trust="all")
+
+    assert "is an archive, which agents cannot change; set workspace_copy = true" in str(result.metadata.error)
 
 
 def test_an_agent_that_changes_nothing_is_wrong(root: Path) -> None:
@@ -279,6 +308,28 @@ def test_a_benchmark_cannot_choose_to_have_no_sandbox(root: Path) -> None:
         made.run_verification(config, trust="all")
 
 
+@pytest.mark.parametrize("origin", ["file", "environment"])
+def test_only_the_command_line_can_choose_no_sandbox(root: Path, monkeypatch: pytest.MonkeyPatch, origin: str) -> None:
+    monkeypatch.chdir(root.parent)
+    load(root)
+    given: list[str] = []
+    if origin == "file":
+        Path("own.toml").write_text('sandbox = "none"\n')
+        given = ["-c", "own.toml"]
+    else:
+        monkeypatch.setenv("KARENINA_SANDBOX", "none")
+
+    def check(*options: str) -> CommandResult:
+        command = ("check", "tasks.yaml", *given, "--run-checks", "--trust-all", *options)
+        return run_karenina(*command, plugins=Plugins.discover())
+
+    refused = check()
+    assert refused.code == 2
+    cure = "sets sandbox = none, which only takes effect on the command line; remove it there, and add --sandbox none"
+    assert cure in " ".join((refused.out + refused.err).split())
+    assert check("--sandbox", "none").code == check("--set", "sandbox=none").code == 0
+
+
 @pytest.mark.parametrize(
     ("source", "problem"),
     [("checks.print.output", "did you mean 'checks.prints.output'"), ("checks.prints.passed", "set `report: junit`")],
@@ -295,13 +346,55 @@ def test_settings_that_a_sandbox_does_not_use_are_reported(root: Path, caplog: p
     assert "sandbox_image has no effect" in caplog.text
 
 
-def test_agents_with_tools_outside_the_sandbox_are_reported(caplog: pytest.LogCaptureFixture) -> None:
-    own_tools = ModelConfig(id="cli", interface="claude_agent_sdk", model_name="m")
-    PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools], sandbox="none"))
-    assert "model 'cli': the sandbox does not confine the agent's own tools (claude_agent_sdk)" in caplog.text
-    caplog.clear()
-    PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools]))
-    assert not caplog.text
+@pytest.mark.parametrize(
+    ("interface", "sandbox", "reported"),
+    [("shell", "bwrap", True), ("shell", "none", False), ("shell", None, False), ("claude_agent_sdk", "bwrap", False)],
+)
+def test_agents_with_tools_outside_the_sandbox_are_reported(
+    interface: str, sandbox: str | None, reported: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Shell:
+        @hookimpl
+        def karenina_adapters(self) -> list[AdapterSpec]:
+            tier = AgentTier.DEEP_AGENT
+            return [AdapterSpec(interface="shell", description="An agent.", tier=tier, agent=ClaudeAgent)]
+
+    plugins = installed_plugins(Selection())
+    plugins.register(Shell())
+    own_tools = ModelConfig(id="cli", interface=interface, model_name="m")
+    with use_plugins(plugins):
+        PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools], sandbox=sandbox))
+    assert ("model 'cli': the sandbox does not confine the agent's own tools (shell)" in caplog.text) is reported
+
+
+def test_judges_run_commands_in_their_own_copies(root: Path) -> None:
+    look = call("run_command", command=["sh", "-c", "cat program.py; echo broken > program.py; cat program.py"])
+    works, investigates = agent(*writes(program_py=GOOD)), agent(look)
+    seen: list[str] = []
+
+    def reply(body: Body) -> str | Body:
+        if "response_format" in body:
+            return json.dumps({"explains": True})
+        if "You investigate" not in json.dumps(body["messages"][0]):
+            return works(body)
+        seen.extend(message["content"] for message in body["messages"] if message["role"] == "tool")
+        return investigates(body)
+
+    explains = {"description": "Whether the program is right", "ground_truth": True}
+    with recording_server(reply) as server:
+        judges = [
+            {"id": id, "interface": "openai", "model_name": id, "endpoint_base_url": server.url} for id in ("b", "c")
+        ]
+        settings = {"parsing_models": judges, "agentic_parsing": True, "agentic_judge_context": "workspace_only"}
+        sandbox = "none" if SANDBOX.unavailable() else "bwrap"
+        asked = question(answer={"total": TOTAL, "explains": explains}, checks={"prints": CHECKS["prints"]})
+        results = run(root, server, asked, sandbox=sandbox, **settings)
+    assert [result.outcome for result in results] == [Outcome.CORRECT] * 2
+    assert seen == [f"exit code 0\noutput:\n{GOOD}broken\n"] * 2
+    for result in results:
+        (changed,) = result.extensions["karenina-sandbox"]["workspace"]["changes"]
+        assert changed["size"] == len(GOOD)
+    assert (root / "task/program.py").read_text() == BROKEN
 
 
 def test_one_base_check_serves_all_repetitions(root: Path, tmp_path: Path) -> None:
@@ -477,3 +570,42 @@ def test_a_sandbox_that_is_missing_is_named_once(root: Path, monkeypatch: pytest
     with pytest.raises((ConfigError, RunError)) as refused:
         answer(root, [], sandbox="podman", sandbox_image="python:3")
     assert str(refused.value).count("cannot be used") == 1
+
+
+@pytest.mark.parametrize(
+    ("patch", "solution", "passing"),
+    [
+        pytest.param(PATCH, None, ["tests/test_program.py::test_empty"], id="broken on the untouched folder"),
+        pytest.param(PATCH, None, [], id="no report"),
+        pytest.param(PATCH, PATCH, [], id="no report with the solution"),
+        pytest.param("", None, [], id="no report and no change"),
+    ],
+)
+def test_a_broken_environment_is_tried_again_by_the_next_run(
+    root: Path, tmp_path: Path, patch: str, solution: str | None, passing: list[str]
+) -> None:
+    mended, ran = tmp_path / "mended", tmp_path / "ran"
+    script = f'echo >> "{ran}"; test -e "{mended}" && exec python hidden/report.py "$0"'
+    tests = {**CHECKS["tests"], "run": ["sh", "-c", script, "{report}"], "passing_before": passing}
+    (tmp_path / "recorded.jsonl").write_text(json.dumps({"id": "sum", "response": "Done.", "patch": patch}))
+    models = [
+        {"id": id, "interface": "manual", "model_name": id, "manual_traces": tmp_path / "recorded.jsonl"} for id in "rs"
+    ]
+    config = VerificationConfig(answering_models=models, sandbox="none")
+    changes = {"solution": solution} if solution else {}
+    tasks = load(root, question(checks={"tests": tests}, answer={"fixed": FIXED}, **changes))
+
+    def outcomes(*, replay: bool = False) -> tuple[set[Outcome], int]:
+        """Return the outcomes of a run, and how many commands it ran."""
+        ran.write_text("")
+        found = tasks.run_verification(config, trust="all", journal=tmp_path / "run.journal", replay=replay)
+        return {one.outcome for one in found}, len(ran.read_text())
+
+    broken, count = outcomes()
+    assert broken == {Outcome.STAGE_ERROR}
+    assert count == 1 or not passing
+    assert outcomes(replay=True) == (broken, 0)
+    mended.touch()
+    judged, _ = outcomes()
+    assert judged == {Outcome.CORRECT if patch else Outcome.WRONG}
+    assert outcomes() == outcomes(replay=True) == (judged, 0)

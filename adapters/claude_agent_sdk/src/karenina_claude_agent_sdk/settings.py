@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
@@ -36,8 +36,8 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
     tools: tuple[CLITool, ...] = Field(
         default=("Read", "Glob", "Grep", "Write", "Edit"),
         description="CLI tools for an agent in its workspace. All tools except Bash are restricted to the workspace; "
-        "Bash runs any command with the rights of this process, including network access, so allow Bash only in a "
-        "container. A sandbox (--sandbox) does not confine Bash; it gives agents the tool run_command instead.",
+        "Bash runs any command. With --sandbox bwrap, the CLI and its commands are confined. Otherwise Bash has the "
+        "rights of this process, including network access, so allow it only in a container.",
     )
     thinking: Literal["adaptive", "disabled"] | None = Field(
         default=None,
@@ -95,6 +95,12 @@ def cli_of(extra: ClaudeAgentExtra) -> Path | None:
         return None
     bundled = Path(spec.submodule_search_locations[0], "_bundled", "claude.exe" if os.name == "nt" else "claude")
     return bundled if bundled.is_file() else None
+
+
+def program(model: ModelConfig) -> Sequence[str]:
+    """Return the command that an agent starts in a sandbox. It is the real path of the CLI, if there is one."""
+    cli = cli_of(extra_of(model))
+    return [str(cli.absolute()) if cli is not None else "claude"]
 
 
 def concurrency(model: ModelConfig) -> int:

@@ -20,7 +20,7 @@ from karenina_sandbox.steering import may_steer
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import COMMAND_SECONDS, MOST_RECORDED, RunCommand, WorkspaceWork, is_recordable
-from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, has_own_tools, works_in_folder
+from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, has_unconfined_tools, works_in_folder
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.files.workspace_copy import MOST_BYTES, WorkspaceError
 from karenina_toolkit.kept_files import keep_file
@@ -63,7 +63,7 @@ class PrepareSandbox(Stage):
     def before_any_run(self, config: VerificationConfig) -> None:
         """Log warnings about a setting that the chosen sandbox does not use, and about agents that it does not confine.
 
-        Agents that are runtimes of their own may have tools that run commands; only `run_command` is in the sandbox.
+        Some adapters run an agent's tools by themselves, without the sandbox.
         """
         settings = config.section(SandboxSettings)
         if settings.sandbox is None:
@@ -72,10 +72,10 @@ class PrepareSandbox(Stage):
                 logger.warning("%s has no effect without a sandbox; add --sandbox", given[0])
         elif settings.sandbox_image and not find_provider(plugins_of(config), settings.sandbox).needs_image:
             logger.warning("sandbox_image has no effect with the sandbox %r, which uses no image", settings.sandbox)
-        if settings.sandbox is not None:
+        if settings.sandbox not in (None, "none"):
             models = (*config.core.answering_models, *config.core.parsing_models)
             for model in {model.id: model for model in models}.values():
-                if has_own_tools(config, model):
+                if has_unconfined_tools(config, model):
                     logger.warning(
                         "model %r: the sandbox does not confine the agent's own tools (%s), only run_command; do not "
                         "allow tools that run commands, or run Karenina in a container",
@@ -91,7 +91,7 @@ class PrepareSandbox(Stage):
         problem = sandbox_problem(config, plugins_of(config))
         return () if problem is None else (ServiceNeed(problem),)
 
-    def execute(self, context: VerificationContext) -> None:
+    async def execute(self, context: VerificationContext) -> None:
         """Set AGENT_WORK. It is None if there is no workspace, and the answer is not a recording."""
         workspace = context.find_artifact(Keys.WORKSPACE_PATH)
         if workspace is None and not context.answer_is_recorded():
@@ -104,7 +104,7 @@ class PrepareSandbox(Stage):
             provider = find_provider(context.plugins, settings.sandbox)
             run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
         try:
-            files = TaskFiles.find(context.config, context.question)
+            files = await TaskFiles.find(context.config, context.question).held(context)
         except WorkspaceError:  # of a recorded answer, for which the folder may be missing unless there are checks
             context.set_artifact(AGENT_WORK, None)
             return
