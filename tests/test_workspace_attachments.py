@@ -105,6 +105,20 @@ def test_a_replay_needs_no_workspace(server: ScriptedServer, file: Path) -> None
     assert len(server.log) == calls
 
 
+def test_rescoring_makes_no_call_and_keeps_the_picture(server: ScriptedServer, file: Path) -> None:
+    run(server, file)
+    calls = len(server.log)
+
+    code, printed = karenina("rescore", file.parent / "r.jsonl", file, "--trust-all", "-o", file.parent / "again.jsonl")
+
+    assert code == 0, printed
+    lines = (file.parent / "again.jsonl").read_text("utf-8").splitlines()
+    (again,) = [line for line in map(json.loads, lines) if "row" in line]
+    assert again["rubric"]["llm_trait_scores"] == {"bars": True}
+    assert [kept["name"] for kept in again["metadata"]["files"]] == ["plot.gif"]
+    assert len(server.log) == calls
+
+
 def test_another_judge_sees_the_stored_picture(server: ScriptedServer, file: Path) -> None:
     run(server, file)
     changed = {**TRAIT, "description": "The plot has two bars", "attachments": {"from": "workspace", "glob": "*"}}
@@ -129,7 +143,8 @@ def test_the_judge_sees_a_picture_in_a_recorded_patch(file: Path) -> None:
     with ScriptedServer("unused", judge=Side(JUDGED)) as server:
         judge = {"id": "j", "interface": "openai", "model_name": "j", "endpoint_base_url": f"{server.url}/judge/v1"}
         code, printed = karenina(
-            *("run", file, "--recordings", recorded, "--trust-all", "--set", "evaluation_mode=rubric_only"),
+            *("run", file, "--recordings", recorded, "--trust-all", "-o", file.parent / "r.jsonl"),
+            *("--set", "evaluation_mode=rubric_only"),
             *("--set", f"parsing_models={json.dumps([judge])}"),
         )
 
@@ -192,6 +207,7 @@ def test_the_plugin_that_records_workspaces_is_named(server: ScriptedServer, fil
     code, printed = karenina(
         *("run", file, "--config", file.parent / "k.toml", "-a", f"openai:m@{server.url}/v1", "--trust-all"),
         *("--set", "evaluation_mode=rubric_only", "--set", f"parsing_models={json.dumps([judge])}"),
+        *("-o", file.parent / "r.jsonl"),
     )
 
     assert code == 2
