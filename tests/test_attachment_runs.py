@@ -147,7 +147,7 @@ def test_a_trait_whose_judge_cannot_see_is_refused(server: ScriptedServer, file:
     )
 
     assert code == 2
-    assert ("has no attachments" if trait == "no files" else "cannot read image/png") in printed
+    assert ("but there are none" if trait == "no files" else "cannot read image/png") in printed
     assert not server.log
 
 
@@ -355,7 +355,8 @@ def test_a_recorded_answer_ignores_the_files(server: ScriptedServer, file: Path)
     (file.parent / "answers.json").write_text(json.dumps({"label": "It is 42."}), "utf-8")
 
     code, printed = karenina(
-        *("run", file, "--recordings", file.parent / "answers.json", "-j", f"openai:j@{server.url}/judge/v1")
+        *("run", file, "--recordings", file.parent / "answers.json", "-j", f"openai:j@{server.url}/judge/v1"),
+        *("-o", file.parent / "results.jsonl"),
     )
 
     assert code == 0, printed

@@ -105,6 +105,20 @@ def test_a_replay_needs_no_workspace(server: ScriptedServer, file: Path) -> None
     assert len(server.log) == calls
 
 
+def test_rescoring_makes_no_call_and_keeps_the_picture(server: ScriptedServer, file: Path) -> None:
+    run(server, file)
+    calls = len(server.log)
+
+    code, printed = karenina("rescore", file.parent / "r.jsonl", file, "--trust-all", "-o", file.parent / "again.jsonl")
+
+    assert code == 0, printed
+    lines = (file.parent / "again.jsonl").read_text("utf-8").splitlines()
+    (again,) = [line for line in map(json.loads, lines) if "row" in line]
+    assert again["rubric"]["llm_trait_scores"] == {"bars": True}
+    assert [kept["name"] for kept in again["metadata"]["files"]] == ["plot.gif"]
+    assert len(server.log) == calls
+
+
 def test_another_judge_sees_the_stored_picture(server: ScriptedServer, file: Path) -> None:
     run(server, file)
     changed = {**TRAIT, "description": "The plot has two bars", "attachments": {"from": "workspace", "glob": "*"}}
@@ -117,6 +131,25 @@ def test_another_judge_sees_the_stored_picture(server: ScriptedServer, file: Pat
     assert len(server.log) == calls + 1
     assert b64encode(GIF.encode()).decode() in json.dumps(judged(server)[-1])
     assert '"notes.txt": not attached' in json.dumps(judged(server)[-1]).replace("\\", "")
+
+
+def test_the_judge_sees_a_picture_in_a_recorded_patch(file: Path) -> None:
+    recorded = file.parent / "recorded.jsonl"
+    patch = (
+        "diff --git a/new.gif b/new.gif\nnew file mode 100644\nindex 0..1\nGIT binary patch\n"
+        "literal 10\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\nliteral 0\nHcmV?d00001\n\n"
+    )
+    recorded.write_text(json.dumps({"id": "plot", "response": "Drawn.", "patch": patch}), "utf-8")
+    with ScriptedServer("unused", judge=Side(JUDGED)) as server:
+        judge = {"id": "j", "interface": "openai", "model_name": "j", "endpoint_base_url": f"{server.url}/judge/v1"}
+        code, printed = karenina(
+            *("run", file, "--recordings", recorded, "--trust-all", "-o", file.parent / "r.jsonl"),
+            *("--set", "evaluation_mode=rubric_only"),
+            *("--set", f"parsing_models={json.dumps([judge])}"),
+        )
+
+        assert code == 0, printed
+        assert b64encode(b"GIF89a\0new").decode() in json.dumps(judged(server))
 
 
 def test_the_judge_is_told_of_a_missing_file(file: Path) -> None:
@@ -140,7 +173,7 @@ def test_a_judge_who_cannot_read_a_file_leaves_the_trait_undecided(server: Scrip
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"workspace_path": None}, "the question has no workspace_path"),
+        ({"workspace_path": None}, "files of the workspace to the judge, but there is none"),
         ({"glob": "*.svg"}, "files that match '*.svg' cannot be sent"),
         ({"glob": "../*.png"}, "relative to the workspace"),
         ({"glob": "*.pdf"}, "the judge 'j' cannot read application/pdf"),
@@ -156,6 +189,17 @@ def test_files_that_no_judge_can_get_are_refused(
     assert not server.log
 
 
+def test_check_names_traits_whose_judge_gets_no_file(file: Path) -> None:
+    write(file.parent, workspace_path=None)
+    content = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps({**content, "config": {"evaluation_mode": "rubric_only"}}), "utf-8")
+
+    code, printed = karenina("check", file)
+
+    assert code == 2
+    assert "the trait 'bars' sends files of the workspace to the judge, but there is none" in printed
+
+
 def test_the_plugin_that_records_workspaces_is_named(server: ScriptedServer, file: Path) -> None:
     (file.parent / "k.toml").write_text('[plugins]\nblock = ["karenina-sandbox"]\n', "utf-8")
     judge = {"id": "j", "interface": "openai", "model_name": "j", "endpoint_base_url": f"{server.url}/judge/v1"}
@@ -163,6 +207,7 @@ def test_the_plugin_that_records_workspaces_is_named(server: ScriptedServer, fil
     code, printed = karenina(
         *("run", file, "--config", file.parent / "k.toml", "-a", f"openai:m@{server.url}/v1", "--trust-all"),
         *("--set", "evaluation_mode=rubric_only", "--set", f"parsing_models={json.dumps([judge])}"),
+        *("-o", file.parent / "r.jsonl"),
     )
 
     assert code == 2

@@ -163,6 +163,40 @@ def test_files_are_made_removed_and_renamed(tmp_path: Path) -> None:
     assert (tmp_path / "new.sh").stat().st_mode & 0o777 == 0o755
 
 
+BINARY = """\
+diff --git a/new.gif b/new.gif
+new file mode 100644
+index 0000000000000000000000000000000000000000..9986758bdaf7ec02106957f3bfd47490faa45689
+GIT binary patch
+literal 10
+RcmZ?wbhEHbWXMY`2LKM=0`mX>
+
+literal 0
+HcmV?d00001
+
+diff --git a/old.png b/old.png
+index c889de194ce5bf1af5075b4acf932077c1f22638..df2a3f21583a95335560072020ecf526e12aa0ae 100644
+GIT binary patch
+literal 98
+zcmeAS@N?(olHy`uWMXDvWn<^y<l^Sx<>MC+6cQE@6%&_`l#-T_m6KOcR8m$^Ra4i{
+z)Y8_`)zddHG%_|ZH8Z!cw6eCbwX=6{baHlab#wRd^z!!c_45x13<?ej4GWKm1OR%r
+B5l;XB
+
+literal 11
+ScmeAS@N?(olH$tGNdW*6&I0KG
+
+"""
+
+
+def test_binary_files_in_a_diff_of_git_are_written(tmp_path: Path) -> None:
+    (tmp_path / "old.png").write_bytes(b"\x89PNG\r\n\x1a\nold")
+
+    apply_diff(BINARY.encode(), tmp_path)
+
+    assert (tmp_path / "new.gif").read_bytes() == b"GIF89a\0new"
+    assert (tmp_path / "old.png").read_bytes() == b"\x89PNG\r\n\x1a\n" + bytes(range(90))
+
+
 @pytest.mark.parametrize(
     ("diff", "problem"),
     [
@@ -173,7 +207,11 @@ def test_files_are_made_removed_and_renamed(tmp_path: Path) -> None:
         ("--- /dev/null\n+++ /etc/x\n@@ -0,0 +1 @@\n+b\n", "outside the folder"),
         ("--- a/link/secret\n+++ b/link/secret\n@@ -1 +1 @@\n-s\n+t\n", "cannot be read"),
         ("--- /dev/null\n+++ b/link/new\n@@ -0,0 +1 @@\n+b\n", "cannot be applied"),
-        ("diff --git a/b b/b\nGIT binary patch\nliteral 3\n", "binary"),
+        ("diff --git a/b b/b\nGIT binary patch\nliteral 3\n", "damaged"),
+        ("diff --git a/b b/b\nGIT binary patch\nliteral 10\nJcmZ?wbhEHbWX\n\n", "damaged"),
+        ("diff --git a/b b/b\nGIT binary patch\nliteral 99999999\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\n", "larger than"),
+        ("diff --git a/b b/b\nGIT binary patch\ndelta 10\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\n", "under a new name"),
+        ("diff --git a/b b/b\nBinary files a/b and b/b differ\n", "git diff --binary"),
         ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n", "a link"),
         ("--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+b\n", "which exists"),
     ],

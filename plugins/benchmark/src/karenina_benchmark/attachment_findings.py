@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from karenina_toolkit.files.bounded_files import format_size
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
+    from karenina_core.data.rubrics import Rubric
     from karenina_core.models.attachments import Attachment
 
 _EXIF: Final = 1 << 18
@@ -56,6 +57,22 @@ def find_problems(
         if size > MAX_MESSAGE:
             what = f"the attachments of a message have {format_size(size)}, but the limit is {format_size(MAX_MESSAGE)}"
             yield True, what, "attach fewer or smaller files"
+
+
+def find_unsent(question: Question, *shared: Rubric | None) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong, and the cure, for each trait whose judge cannot get the files that the trait names.
+
+    `shared` are the rubrics of the benchmark.
+    """
+    for rubric in (*shared, question.rubric, question.dynamic_rubric):
+        for trait in rubric.traits if rubric is not None else ():
+            named = trait.extra.get("attachments")
+            if named is True and not has_files(question):
+                what = f"the trait {trait.name!r} sends the question's attachments to the judge, but there are none"
+                yield what, "attach a file, or give the trait only to questions with files"
+            elif isinstance(named, Mapping) and question.workspace_path is None:
+                what = f"the trait {trait.name!r} sends files of the workspace to the judge, but there is none"
+                yield what, "add workspace_path, or give the trait only to questions that have one"
 
 
 def _is_inside(folder: Path, attachment: Attachment) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from karenina_benchmark.attachment_findings import find_problems
+from karenina_benchmark.attachment_findings import find_problems, find_unsent
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.load_warnings import why_unscorable
 from karenina_benchmark.question_ids import identify_text
@@ -372,13 +372,20 @@ class _Check:
         for what, path in self._fields.problems(question, self._trust):
             place = self._benchmark.place_of(question.id)
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
-        self._check_attachments(question)
+        self._check_attachments(question, config)
         for what, field in turn_problems(question, self._trust):
             path = ("answer", field, "turn") if field else ()
             self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
-    def _check_attachments(self, question: Question) -> None:
-        """Check that a question's files can be sent, and warn about photos that state their position."""
+    def _check_attachments(self, question: Question, config: VerificationConfig) -> None:
+        """Check that a question's files can be sent, also to judges, and warn about photos that state their position.
+
+        Judges only get files for traits, which `config` may leave out.
+        """
+        if config.core.evaluation_mode != _NO_MODEL:
+            shared = self._benchmark.global_rubric, self._benchmark.dynamic_rubric
+            for what, cure in find_unsent(question, *shared):
+                self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
         path = self._benchmark.path
         outside = self._trusts_values()
         folder = path.parent if path is not None else None

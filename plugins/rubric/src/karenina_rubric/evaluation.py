@@ -32,6 +32,7 @@ from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, PRESENT, REASONI
 from karenina_rubric.turns import group_traits
 from karenina_rubric.workspace_files import KEEP, WorkspaceFiles, workspace_problem
 from karenina_toolkit.agent_work import LEFT_FILES
+from karenina_toolkit.attachments.files import temporary_folder
 from karenina_toolkit.attachments.support import find_support
 from karenina_toolkit.conversations import CONVERSATION, files_by_message
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
@@ -184,6 +185,9 @@ class RubricEvaluation(Stage):
             problem = _truth_problem(question) or _files_problem(config, question)
             if problem is not None:
                 raise ValueError(problem)
+            seen = map(seen_files, (*_static_traits(question), *_dynamic_traits(question)))
+            if any(isinstance(files, WorkspaceFiles) for files in seen):
+                temporary_folder()  # processes that are forked later share it
             for trait in _regex_traits(question):
                 problem = pattern_error(trait.pattern)
                 if problem is not None:

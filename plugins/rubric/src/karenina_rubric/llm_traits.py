@@ -14,7 +14,7 @@ from karenina_core.models.settings_models import AllowedInFiles
 from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_rubric.prompts import INFORMED, REASONING, RUBRIC, traits_request
 from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
-from karenina_rubric.workspace_files import WorkspaceFiles, choose_files
+from karenina_rubric.workspace_files import SentFiles, WorkspaceFiles, choose_files
 from karenina_toolkit.conversations import files_by_message
 from karenina_toolkit.structured import InvalidReply, ask, find_mismatches, object_schema, read_object, repair
 
@@ -44,7 +44,7 @@ class TraitFields(BaseModel, defer_build=True):
         default=False,
         description="Show the judge the question's reference answer (raw_answer) along with the response.",
     )
-    attachments: bool | WorkspaceFiles = Field(
+    attachments: SentFiles = Field(
         default=False,
         description="Send the judge files along with the response: with true, the question's attachments; with {from: "
         'workspace, glob: "*.png"}, files that the model under test left in its workspace.',

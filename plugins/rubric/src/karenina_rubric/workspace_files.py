@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from karenina_core.catalog import install_command
 from karenina_core.data.question import Question
@@ -62,6 +63,24 @@ class WorkspaceFiles(StrictSettings):
         return SUFFIXES.get(PurePosixPath(self.glob).suffix.lower())
 
 
+def _kind_of(value: object) -> str | None:
+    """Return the tag of a value of `attachments`, or None if it is neither a boolean nor a mapping."""
+    if isinstance(value, bool):
+        return "question"
+    return "workspace" if isinstance(value, Mapping | WorkspaceFiles) else None
+
+
+SentFiles = Annotated[
+    Annotated[bool, Tag("question")] | Annotated[WorkspaceFiles, Tag("workspace")],
+    Discriminator(
+        _kind_of,
+        custom_error_type="no_files",
+        custom_error_message='write true for the question\'s attachments, or {from: workspace, glob: "*.png"}',
+    ),
+]
+"""Which files the judge of a trait gets: with true, the question's attachments, or files of the workspace."""
+
+
 def workspace_problem(config: VerificationConfig, question: Question) -> str | None:
     """Return the reason why no files of a workspace can be sent to the judges of a question, or None."""
     if not any(LEFT_FILES in offered.stage.produces for offered in registered_stages(plugins_of(config))):
@@ -75,14 +94,14 @@ def workspace_problem(config: VerificationConfig, question: Question) -> str | N
 
 
 @dataclass(frozen=True, slots=True)
-class SentFiles:
+class ChosenFiles:
     """The files for a judge, and what the request states about them."""
 
     attachments: tuple[Attachment, ...]
     text: str
 
 
-def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> SentFiles:
+def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> ChosenFiles:
     """Return the files that match, in the order of their paths, and keep them with the item.
 
     What is not attached because of the model under test is stated in the text, as a missing file is. Raises
@@ -113,9 +132,9 @@ def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> SentFi
         lines.append(f"{name}: {attachment.media_type}, {attachment.size} bytes")
     if not lines:
         text = f"The model left no file that matches {json.dumps(wanted.glob)} in its workspace, so none is attached."
-        return SentFiles((), text)
+        return ChosenFiles((), text)
     about = "Files that the model left in its workspace. They are data, like the response, and attached in this order:"
-    return SentFiles(tuple(attachments), f"{about}\n{fence(chr(10).join(lines), 'files')}")
+    return ChosenFiles(tuple(attachments), f"{about}\n{fence(chr(10).join(lines), 'files')}")
 
 
 def _check_judge(context: VerificationContext, name: str, attachment: Attachment) -> None:

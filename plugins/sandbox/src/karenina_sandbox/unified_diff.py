@@ -5,8 +5,10 @@ Neither `git apply` nor `patch` is used: the diff may come from a stranger.
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,9 @@ _HUNK: Final = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _LINES: Final = re.compile(rb"[^\n]*\n|[^\n]+")
 _MARKS: Final = (b" ", b"+", b"-")
 _NO_NEWLINE: Final = b"\\"
+_LITERAL: Final = re.compile(rb"literal (\d{1,9})\s*")
+_LENGTHS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""The first character of a line of binary content, by the number of bytes in the line minus one."""
 
 
 class DiffError(KareninaError, ValueError):
@@ -30,12 +35,16 @@ class DiffError(KareninaError, ValueError):
 
 @dataclass(slots=True)
 class _FileChange:
-    """The change of one file. `old` and `new` are None if the file does not exist before or after it."""
+    """The change of one file. `old` and `new` are None if the file does not exist before or after it.
+
+    `content` is the new content of a binary file, or None for a text.
+    """
 
     old: str | None = None
     new: str | None = None
     mode: int | None = None
     hunks: list[tuple[int, list[tuple[bytes, bytes]]]] = field(default_factory=list)
+    content: bytes | None = None
 
 
 def apply_diff(diff: bytes, folder: Path) -> None:
@@ -85,8 +94,10 @@ def _read(lines: list[bytes]) -> Iterator[_FileChange]:
             match = re.fullmatch(rb"diff --git a/(.+) b/\1", line)  # the only names of an empty file or a new mode
             if match:
                 change.old = change.new = _decode(match[1])
-        elif change is not None and line.startswith((b"GIT binary patch", b"Binary files ")):
-            raise DiffError(f"the patch of {change.new!r} is binary, which cannot be applied")
+        elif change is not None and line.startswith(b"GIT binary patch"):
+            change.content = _read_literal(lines[at:], change.new or change.old)
+        elif change is not None and line.startswith(b"Binary files "):
+            raise DiffError(f"the patch lacks the content of {change.new!r}; make it with `git diff --binary`")
         elif change is not None and line.startswith(b"new file mode "):
             change.old, change.mode = None, int(line.split()[-1], 8)
         elif change is not None and line.startswith(b"new mode "):
@@ -125,6 +136,30 @@ def _read(lines: list[bytes]) -> Iterator[_FileChange]:
             change.hunks.append((int(match[1]), body))
     if change is not None:
         yield change
+
+
+def _read_literal(lines: list[bytes], name: str | None) -> bytes:
+    """Return the new content of a binary file, which git compresses and writes in base 85."""
+    broken = DiffError(f"the binary content of {name!r} in the patch is damaged")
+    start = _LITERAL.fullmatch(lines[0]) if lines else None
+    if start is None:
+        what = "is the difference to an earlier binary file, which cannot be applied"
+        raise DiffError(f"the patch of {name!r} {what}; write the whole file under a new name")
+    size, packed = int(start[1]), bytearray()
+    if size > MOST_READ:
+        raise DiffError(f"the binary file {name!r} in the patch is larger than {MOST_READ:,} bytes")
+    try:
+        for line in lines[1:]:
+            if not line.strip():
+                break
+            packed += base64.b85decode(line[1:].rstrip())[: _LENGTHS.index(line[:1]) + 1]
+        stream = zlib.decompressobj()
+        content = stream.decompress(packed, size + 1)
+    except (ValueError, zlib.error):
+        raise broken from None
+    if len(content) != size or not stream.eof:
+        raise broken
+    return content
 
 
 def _decode(name: bytes) -> str:
@@ -171,6 +206,8 @@ def _changed(change: _FileChange, folder: Path) -> bytes | None:
         raise DiffError(f"the patch creates {change.new!r}, which exists")
     if change.new is None:
         return None
+    if change.content is not None:
+        return change.content
     lines = _LINES.findall(content)
     shift = 0
     for start, body in change.hunks:

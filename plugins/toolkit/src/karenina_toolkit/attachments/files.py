@@ -92,15 +92,19 @@ def store_contents(name: str, data: bytes) -> Attachment:
     Raises `AttachmentProblem` if they cannot be attached.
     """
     suffix = next((suffix for suffix, kind in SUFFIXES.items() if kind == find_media_type(data[:HEAD])), ".bin")
-    path = Path(_temporary_folder()) / f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
+    path = Path(temporary_folder()) / f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"
     if not path.exists():
         path.write_bytes(data)
     return replace(examine(Attachment.of(path)), name=f"{name}{suffix}")
 
 
 @cache
-def _temporary_folder() -> str:
-    """Create the folder for contents without a file, and return its path."""
+def temporary_folder() -> str:
+    """Create the folder for contents without a file, and return its path.
+
+    Call this before forking processes that store contents: they then share the folder, which is removed when this
+    process ends. Nothing would remove a folder that such a process has created.
+    """
     folder = mkdtemp(prefix="karenina-attachments-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
