@@ -80,8 +80,8 @@ def test_an_mcp_server_that_ended_is_started_again_in_the_sandbox(tmp_path: Path
 def test_an_mcp_server_has_no_network_unless_allowed(tmp_path: Path, network: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         places = [f"127.0.0.1:{server.getsockname()[1]}", "/home/agent"]
-        (looked,) = tell(tmp_path, ["look"], *places, network=network)
-    *_, reached, home = json.loads(looked)
+        (looked,) = tell(tmp_path, ["reach"], *places, network=network)
+    reached, home = json.loads(looked)
     assert (reached, home) == ("seen" if network else "ConnectionRefusedError", "seen")
 
 
@@ -89,8 +89,8 @@ def test_an_mcp_server_cannot_read_the_folder_beside_its_workspace(tmp_path: Pat
     hidden, workspace = tmp_path / "hidden", tmp_path / "workspace"
     hidden.mkdir()
     workspace.mkdir()
-    (looked,) = tell(workspace, ["look"], str(hidden))
-    assert json.loads(looked)[-1] == "FileNotFoundError"
+    (looked,) = tell(workspace, ["reach"], str(hidden))
+    assert json.loads(looked) == ["FileNotFoundError"]
 
 
 def test_a_run_confines_mcp_servers_without_a_workspace(tmp_path: Path) -> None:
