@@ -175,6 +175,19 @@ def test_a_wrapped_program_gives_its_user_id_back() -> None:
     assert talk_to_wrapped("id -u", None, Policy()) == talk_to_wrapped("id -u", None, Policy())
 
 
+def test_programs_in_the_same_workspace_can_all_write_there(tmp_path: Path) -> None:
+    async def write(name: str) -> int | None:
+        async with PROVIDER.wrap(["touch", name], tmp_path, Policy()) as (command, environment):
+            await asyncio.sleep(0.2)  # until the other one has its user id, too
+            process = await asyncio.create_subprocess_exec(*command, env=environment)
+            return await process.wait()
+
+    async def write_both() -> list[int | None]:
+        return list(await asyncio.gather(write("one"), write("other")))
+
+    assert asyncio.run(write_both()) == [0, 0]
+
+
 def install(folder: Path, name: str, content: str) -> Path:
     """Write a program into the `bin` of an installation, and return its path."""
     program = folder / "bin" / name

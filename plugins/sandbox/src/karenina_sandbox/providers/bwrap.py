@@ -95,7 +95,7 @@ class BwrapProvider:
         workspace = workspace.resolve()
         try:
             overlay = not in_place and self._overlays(program, workspace, scratch, cgroups)
-            uid = None if overlay or os.geteuid() != 0 else choose_uid(workspace)
+            uid = None if overlay or os.geteuid() != 0 else choose_uid(workspace, in_place=in_place)
             layers = make_layers(workspace, scratch, uid, overlay=overlay, in_place=in_place)
         except (OSError, ValueError) as error:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
@@ -132,7 +132,12 @@ class BwrapProvider:
 
         Memory, processes and files are not limited. As root, the files of the workspace get an unused owner.
         """
-        uid = None if os.geteuid() != 0 else await asyncio.to_thread(choose_uid, workspace or Path("/"))
+        uid = None
+        if os.geteuid() == 0:
+            try:
+                uid = await asyncio.to_thread(choose_uid, workspace or Path("/"), in_place=workspace is not None)
+            except OSError as error:
+                raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
         try:
             # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be the program's.
             yield await asyncio.to_thread(_wrap, command, workspace, policy, uid, network), environment_of(policy)
