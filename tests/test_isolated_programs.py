@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import run_karenina
 from mcp_parts import ToolCaller, benchmark, call, configuration
 from processes import find_running
 from servers import recording_server
@@ -22,7 +23,7 @@ from karenina_core import hookimpl
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, AgentReply, Message, ProgramSandbox, ToolCall
-from karenina_core.plugins import Selection, installed_plugins
+from karenina_core.plugins import Plugins, Selection, installed_plugins
 from karenina_mcp import MCPSource
 from karenina_sandbox.programs import program_sandbox
 from karenina_sandbox.providers.bwrap import SANDBOX
@@ -202,7 +203,11 @@ def test_a_claude_cli_outside_the_sandbox_is_named_before_the_run(tmp_path: Path
     cli.write_text("#!/bin/sh\n")
     cli.chmod(0o755)
     model = {"id": "a", "interface": "claude_agent_sdk", "model_name": "m", "extra": {"cli_path": str(cli)}}
-    place = {"endpoint_base_url": "http://127.0.0.1:1"}
-    config = VerificationConfig(answering_models=[{**model, **place}], parsing_models=[], sandbox="bwrap")
-    with pytest.raises(ConfigError, match=f"does not contain {cli}, .+ add {tmp_path} to sandbox_mounts"):
-        benchmark("x").run_verification(config)
+    settings = {"answering_models": [{**model, "endpoint_base_url": "http://127.0.0.1:1"}], "sandbox": "bwrap"}
+    problem = f"the sandbox does not contain {cli}; add {tmp_path} to sandbox_mounts"
+    with pytest.raises(ConfigError, match=problem):
+        benchmark("x").run_verification(VerificationConfig(**settings))
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(settings))
+    found = run_karenina("doctor", "--config", file, "--json", plugins=Plugins.discover()).json["findings"]
+    assert [one["state"] for one in found if problem in one["text"]] == ["problem"]

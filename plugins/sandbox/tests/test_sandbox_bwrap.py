@@ -175,6 +175,12 @@ def test_a_wrapped_program_gives_its_user_id_back() -> None:
     assert talk_to_wrapped("id -u", None, Policy()) == talk_to_wrapped("id -u", None, Policy())
 
 
+def test_a_program_with_the_network_finds_names_as_the_host_does() -> None:
+    files = [file for file in ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf") if Path(file).exists()]
+    shown = talk_to_wrapped(f"cat {' '.join(files)}", None, Policy(), network=True)
+    assert shown == [line for file in files for line in Path(file).read_text().splitlines()]
+
+
 def test_programs_in_the_same_workspace_can_all_write_there(tmp_path: Path) -> None:
     async def write(name: str) -> int | None:
         async with PROVIDER.wrap(["touch", name], tmp_path, Policy()) as (command, environment):

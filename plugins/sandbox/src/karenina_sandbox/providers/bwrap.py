@@ -154,7 +154,8 @@ def _wrap(command: Sequence[str], workspace: Path | None, policy: Policy, uid: i
     arguments = [*isolation(uid), *mount_arguments(policy)]
     if network:
         arguments.remove("--unshare-net")
-        arguments += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+        for file in ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf"):  # so that names of servers are found
+            arguments += ["--ro-bind-try", file, file]
     if workspace is not None:
         workspace = workspace.resolve()
         try:
