@@ -110,6 +110,13 @@ def test_a_server_that_is_not_inside_is_named_before_the_run() -> None:
         benchmark("x").run_verification(VerificationConfig(**models, sandbox="bwrap"))
 
 
+def test_no_run_starts_if_the_chosen_sandbox_is_blocked() -> None:
+    models = configuration("http://127.0.0.1:1", mcp_urls_dict={"s": "sh"})
+    config = VerificationConfig(**models, sandbox="bwrap", plugins={"block": ["sandboxes"]})
+    with pytest.raises(ConfigError, match="there is no sandbox 'bwrap'"):
+        benchmark("x").run_verification(config)
+
+
 class Plain:
     """A sandbox that runs only commands that end."""
 
