@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import run_karenina
+from command_runs import CommandResult, run_karenina
 from folders import write_files
 from servers import RecordingServer, recording_server
 
@@ -140,6 +141,32 @@ def test_an_agent_that_corrects_the_program_is_correct(root: Path) -> None:
     (changed,) = result.extensions["karenina-sandbox"]["workspace"]["changes"]
     assert changed["path"] == "program.py"
     assert "+    return sum(numbers)\n" in result.extensions["karenina-sandbox"]["workspace"]["patch"]
+
+
+def test_a_workspace_may_be_an_archive(root: Path) -> None:
+    with tarfile.open(root / "packed.tar.gz", "w:gz") as archive:
+        archive.add(root / "task", "task-1f2e3d")
+    before = sorted(root.iterdir())
+    with recording_server(agent(*writes(program_py=GOOD))) as server:
+        model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": server.url}
+        config = VerificationConfig(answering_models=[model], sandbox="none")
+        (result,) = load(root, question(workspace_path="packed.tar.gz")).run_verification(config, trust="all")
+
+    assert result.outcome == Outcome.CORRECT
+    assert [one["path"] for one in result.extensions["karenina-sandbox"]["workspace"]["changes"]] == ["program.py"]
+    assert sorted(root.iterdir()) == before
+
+
+def test_an_archive_cannot_be_changed_in_place(root: Path) -> None:
+    (root / "packed.tar").touch()
+    model = {"id": "a", "interface": "openai", "model_name": "m", "endpoint_base_url": "http://127.0.0.1:9"}
+    config = VerificationConfig(answering_models=[model], sandbox="none", workspace_copy=False)
+    asked = {key: value for key, value in question(workspace_path="packed.tar").items() if key != "checks"}
+    asked["answer"] = {"cause": {"description": "What is wrong", "ground_truth": True}}
+    judge = [{**model, "id": "j"}]
+    (result,) = load(root, asked).run_verification(config.with_values(parsing_models=judge), trust="all")
+
+    assert "is an archive, which agents cannot change; set workspace_copy = true" in str(result.metadata.error)
 
 
 def test_an_agent_that_changes_nothing_is_wrong(root: Path) -> None:
@@ -279,6 +306,28 @@ def test_a_benchmark_cannot_choose_to_have_no_sandbox(root: Path) -> None:
     config = VerificationConfig(answering_models=[model], sandbox="none").with_benchmark_names({"sandbox"})
     with pytest.raises(ConfigError, match="which only you may choose"):
         made.run_verification(config, trust="all")
+
+
+@pytest.mark.parametrize("origin", ["file", "environment"])
+def test_only_the_command_line_can_choose_no_sandbox(root: Path, monkeypatch: pytest.MonkeyPatch, origin: str) -> None:
+    monkeypatch.chdir(root.parent)
+    load(root)
+    given: list[str] = []
+    if origin == "file":
+        Path("own.toml").write_text('sandbox = "none"\n')
+        given = ["-c", "own.toml"]
+    else:
+        monkeypatch.setenv("KARENINA_SANDBOX", "none")
+
+    def check(*options: str) -> CommandResult:
+        command = ("check", "tasks.yaml", *given, "--run-checks", "--trust-all", *options)
+        return run_karenina(*command, plugins=Plugins.discover())
+
+    refused = check()
+    assert refused.code == 2
+    cure = "sets sandbox = none, which only takes effect on the command line; remove it there, and add --sandbox none"
+    assert cure in " ".join((refused.out + refused.err).split())
+    assert check("--sandbox", "none").code == check("--set", "sandbox=none").code == 0
 
 
 @pytest.mark.parametrize(
@@ -521,3 +570,42 @@ def test_a_sandbox_that_is_missing_is_named_once(root: Path, monkeypatch: pytest
     with pytest.raises((ConfigError, RunError)) as refused:
         answer(root, [], sandbox="podman", sandbox_image="python:3")
     assert str(refused.value).count("cannot be used") == 1
+
+
+@pytest.mark.parametrize(
+    ("patch", "solution", "passing"),
+    [
+        pytest.param(PATCH, None, ["tests/test_program.py::test_empty"], id="broken on the untouched folder"),
+        pytest.param(PATCH, None, [], id="no report"),
+        pytest.param(PATCH, PATCH, [], id="no report with the solution"),
+        pytest.param("", None, [], id="no report and no change"),
+    ],
+)
+def test_a_broken_environment_is_tried_again_by_the_next_run(
+    root: Path, tmp_path: Path, patch: str, solution: str | None, passing: list[str]
+) -> None:
+    mended, ran = tmp_path / "mended", tmp_path / "ran"
+    script = f'echo >> "{ran}"; test -e "{mended}" && exec python hidden/report.py "$0"'
+    tests = {**CHECKS["tests"], "run": ["sh", "-c", script, "{report}"], "passing_before": passing}
+    (tmp_path / "recorded.jsonl").write_text(json.dumps({"id": "sum", "response": "Done.", "patch": patch}))
+    models = [
+        {"id": id, "interface": "manual", "model_name": id, "manual_traces": tmp_path / "recorded.jsonl"} for id in "rs"
+    ]
+    config = VerificationConfig(answering_models=models, sandbox="none")
+    changes = {"solution": solution} if solution else {}
+    tasks = load(root, question(checks={"tests": tests}, answer={"fixed": FIXED}, **changes))
+
+    def outcomes(*, replay: bool = False) -> tuple[set[Outcome], int]:
+        """Return the outcomes of a run, and how many commands it ran."""
+        ran.write_text("")
+        found = tasks.run_verification(config, trust="all", journal=tmp_path / "run.journal", replay=replay)
+        return {one.outcome for one in found}, len(ran.read_text())
+
+    broken, count = outcomes()
+    assert broken == {Outcome.STAGE_ERROR}
+    assert count == 1 or not passing
+    assert outcomes(replay=True) == (broken, 0)
+    mended.touch()
+    judged, _ = outcomes()
+    assert judged == {Outcome.CORRECT if patch else Outcome.WRONG}
+    assert outcomes() == outcomes(replay=True) == (judged, 0)

@@ -253,6 +253,9 @@ def test_rehearsals_run_when_a_benchmark_is_checked(tmp_path: Path) -> None:
         def unavailable(self, config: VerificationConfig) -> str | None:
             return None
 
+        def inspect(self, *_: object) -> list[tuple[tuple[str, str], str]]:
+            return [(("warning", "the curtain is torn"), "q1")]
+
         async def run(self, *_: object) -> list[tuple[str, str]]:
             return [("error", "the play was bad"), ("note", "the hall was full")]
 
@@ -263,6 +266,9 @@ def test_rehearsals_run_when_a_benchmark_is_checked(tmp_path: Path) -> None:
     done = run_karenina("check", file, "--run-checks", "--set", "evaluation_mode=rubric_only", plugins=offers)
     assert (done.code, "the play was bad" in done.out, "the hall was full" in done.err) == (2, True, True)
     assert run_karenina("check", file, "--run-checks", plugins=make_plugins()).code == 2
+
+    done = run_karenina("check", file, "--set", "evaluation_mode=rubric_only", plugins=offers)
+    assert (done.code, "the curtain is torn" in done.out, "play" in done.out) == (0, True, False)
 
 
 def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:

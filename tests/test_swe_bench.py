@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +68,16 @@ def import_rows(folder: Path, *rows: dict[str, Any]) -> str:
 
 def test_tasks_decide_by_their_tests(folder: Path) -> None:
     told = import_rows(folder, ROW)
-    assert "at its base_commit, in a folder with the name of the task" in told
+    assert "at its base_commit, in a folder or tar archive with the name of the task" in told
 
     checked = karenina("check", "swe.yaml", "--run-checks", "--sandbox", "none", "--trust-all")
     assert checked.code == 0, checked.err
     assert "acme__calc-1: on the untouched folder, wrong: resolved" in checked.err
     assert "acme__calc-1: with the solution, all fields with checks are right" in checked.err
 
+    with tarfile.open("repos/acme__calc-1.tar.gz", "w:gz") as archive:
+        archive.add("repos/acme__calc-1", "calc-1f2e3d")
+    shutil.rmtree("repos/acme__calc-1")
     for patch, outcome in ((SOLUTION, "correct"), (SOLUTION.replace("a + b", "a * b"), "wrong")):
         (folder / "predictions.jsonl").write_text(json.dumps({"instance_id": "acme__calc-1", "model_patch": patch}))
         recorded = ("--recordings", "predictions.jsonl", "--sandbox", "none", "--trust-all", "-o", f"{outcome}.jsonl")

@@ -123,6 +123,10 @@ def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
 
     It accepts images of up to 5 MB in base64, which are 3.9 MB in a file
     (https://platform.claude.com/docs/en/build-with-claude/vision, November 2026).
+
+    They are sent as blocks of the message, as the SDK documents for images
+    (https://code.claude.com/docs/en/agent-sdk/streaming-vs-single-mode), rather than as files in the workspace: a file
+    would count as a change that the agent made there, and the agent could leave it unread.
     """
     return image_and_pdf_limits(model, extra_of(model))
 

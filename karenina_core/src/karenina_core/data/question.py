@@ -64,7 +64,7 @@ class Question(BaseModel, defer_build=True):
     dynamic_rubric: DynamicRubric | None = Field(
         default=None, description="Traits that are scored only for answers that contain their concept."
     )
-    workspace_path: str | None = Field(default=None, description="The folder, relative to the workspace root.")
+    workspace_path: str | None = Field(default=None, description="Folder or tar archive below the workspace root.")
     author: JsonValue = Field(default=None, description="Who wrote the question.")
     sources: JsonValue = Field(default=None, description="Where the question comes from.")
     metadata: dict[str, JsonValue] = Field(default_factory=dict, description="Further information about the question.")

@@ -22,16 +22,16 @@ from karenina_core.models.ports import SourceFolder
 from karenina_core.stages.stage import ModelNeed
 from karenina_toolkit.agent_work import works_in_folder
 from karenina_toolkit.files.created_folders import CreatedFolder
+from karenina_toolkit.files.workspace_archives import hold, source_folder
 from karenina_toolkit.files.workspace_copy import (
     CLEANUP_LIST,
     WorkspaceError,
     check_links,
     copy_folder,
     create_folder,
-    is_created_name,
     make_slug,
-    resolve_folder,
     resolve_root,
+    resolve_source,
     unique_name,
 )
 
@@ -39,7 +39,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class PrepareWorkspace(Stage):
-    """Gives each answer a folder: a copy of the question's folder, or an empty one.
+    """Gives each answer a folder: a copy of the question's folder or archive, or an empty one.
 
     Copies are created next to the question's folder, and empty folders in the workspace root. They are removed after
     the last judge unless `workspace_cleanup` is false. If `workspace_copy` is false, answers share the question's own
@@ -77,7 +77,7 @@ class PrepareWorkspace(Stage):
             return ()
         try:
             root = resolve_root(settings.workspace_root)
-            return (SourceFolder(resolve_folder(root, question.workspace_path), within=root, ignores=is_created_name),)
+            return (source_folder(resolve_source(root, question.workspace_path), root),)
         except WorkspaceError:
             return ()
 
@@ -120,10 +120,15 @@ class PrepareWorkspace(Stage):
         path = context.question.workspace_path
         if path is None:
             return self._create(context, settings, root / unique_name(make_slug(context.question.id), "run", replicate))
-        source = resolve_folder(root, path)
+        place = resolve_source(root, path)
         if not settings.workspace_copy:
-            await context.in_thread(check_links, source, root)
-            return source
+            if place.is_file():
+                raise WorkspaceError(
+                    f"workspace_path {path!r} is an archive, which agents cannot change; set workspace_copy = true"
+                )
+            await context.in_thread(check_links, place, root)
+            return place
+        source = await hold(context, place, root, settings.workspace_max_bytes)
         workspace = self._create(context, settings, source.parent / unique_name(source.name, "run", replicate))
         await run_to_completion(
             context, lambda: copy_folder(source, workspace, root, most_bytes=settings.workspace_max_bytes)

@@ -9,7 +9,7 @@ from karenina_core.hooks import hookspec
 from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from karenina_toolkit.package_check.metadata import Finding
 
 logger = logging.getLogger("karenina")
+
+Level = Literal["error", "warning", "note"]
+"""How serious a message of a rehearsal is."""
 
 
 class Demo(Protocol):
@@ -60,17 +63,23 @@ class Diagnosis(Protocol):
 
 
 class Rehearsal(Protocol):
-    """A check of questions that runs what belongs to them, such as their programs, but calls no model."""
+    """A check of questions by what belongs to them, such as folders and programs. It calls no model."""
 
     def applies_to(self, question: Question) -> bool:
         """Return whether the question has anything to run. Must be fast."""
 
+    def inspect(
+        self, config: VerificationConfig, questions: Collection[Question], trust: Trust
+    ) -> Iterable[tuple[tuple[Level, str], str]]:
+        """Return messages about the questions that it applies to, each with the id of its question, or an empty string.
+
+        This is called by `karenina check` with and without `--run-checks`. Nothing may be run.
+        """
+
     def unavailable(self, config: VerificationConfig) -> str | None:
         """Return why nothing can be run with this configuration, with a cure, or None. May raise `ConfigError`."""
 
-    async def run(
-        self, config: VerificationConfig, question: Question, trust: Trust
-    ) -> Sequence[tuple[Literal["error", "warning", "note"], str]]:
+    async def run(self, config: VerificationConfig, question: Question, trust: Trust) -> Sequence[tuple[Level, str]]:
         """Run what belongs to a question, and return messages, each with its level."""
 
 
@@ -99,7 +108,7 @@ def karenina_demos() -> Sequence[Demo]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_rehearsals() -> Sequence[Rehearsal]:
-    """Return rehearsals for `karenina check --run-checks`.
+    """Return rehearsals for `karenina check`, with and without `--run-checks`.
 
     This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
     adapters.

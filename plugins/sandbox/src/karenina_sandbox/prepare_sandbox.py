@@ -11,6 +11,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.stages.stage import ServiceNeed
+from karenina_sandbox.capture.folders import MOST_KEPT
 from karenina_sandbox.check_running import MOST_LISTED
 from karenina_sandbox.limiter import command_limiter
 from karenina_sandbox.patch import Patch, printable_name
@@ -18,8 +19,9 @@ from karenina_sandbox.settings import SandboxSettings, find_provider, make_polic
 from karenina_sandbox.steering import may_steer
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
-from karenina_sandbox.work import COMMAND_SECONDS, RunCommand, WorkspaceWork
-from karenina_toolkit.agent_work import AGENT_WORK, has_unconfined_tools, works_in_folder
+from karenina_sandbox.work import COMMAND_SECONDS, MOST_RECORDED, RunCommand, WorkspaceWork, is_recordable
+from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, has_unconfined_tools, works_in_folder
+from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.files.workspace_copy import MOST_BYTES, WorkspaceError
 from karenina_toolkit.kept_files import keep_file
 from karenina_toolkit.plugin_lookup import plugins_of
@@ -90,7 +92,7 @@ class PrepareSandbox(Stage):
         problem = sandbox_problem(config, plugins_of(config))
         return () if problem is None else (ServiceNeed(problem),)
 
-    def execute(self, context: VerificationContext) -> None:
+    async def execute(self, context: VerificationContext) -> None:
         """Set AGENT_WORK. It is None if there is no workspace, and the answer is not a recording."""
         workspace = context.find_artifact(Keys.WORKSPACE_PATH)
         if workspace is None and not context.answer_is_recorded():
@@ -103,7 +105,7 @@ class PrepareSandbox(Stage):
             provider = find_provider(context.plugins, settings.sandbox)
             run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
         try:
-            files = TaskFiles.find(context.config, context.question)
+            files = await TaskFiles.find(context.config, context.question).held(context)
         except WorkspaceError:  # of a recorded answer, for which the folder may be missing unless there are checks
             context.set_artifact(AGENT_WORK, None)
             return
@@ -121,7 +123,7 @@ class CaptureWorkspace(Stage):
     name = "CaptureWorkspace"
     scope = "answer"
     requires = frozenset({AGENT_WORK, Keys.RAW_LLM_RESPONSE})
-    produces = frozenset({WORKSPACE_PATCH})
+    produces = frozenset({WORKSPACE_PATCH, LEFT_FILES})
     after = frozenset({Slot.GENERATE_ANSWER})
     before = frozenset({Slot.PARSE_TEMPLATE})
     settings = SandboxSettings
@@ -132,10 +134,11 @@ class CaptureWorkspace(Stage):
         return question.workspace_path is not None or Skip("the question has no workspace_path")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set WORKSPACE_PATCH, and describe it in the result."""
+        """Set WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result."""
         work = context.get_artifact(AGENT_WORK)
         if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):
             context.set_artifact(WORKSPACE_PATCH, Patch())
+            context.set_artifact(LEFT_FILES, LeftFiles({}))
             return
         patch, problem = work.patch, None
         if work.diff is not None:
@@ -147,12 +150,23 @@ class CaptureWorkspace(Stage):
                 context.mark_error(str(error))
                 return
         context.set_artifact(WORKSPACE_PATCH, patch)
+        context.set_artifact(LEFT_FILES, _left_files(patch, problem))
         keep = cast("SandboxSettings", context.settings).workspace_keep
         if keep == "none" or (patch is None and problem is None):
             return
         context.set_result_field(
             "workspace", await context.in_thread(_describe, work.files, patch, problem, keep == "all")
         )
+
+
+def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
+    """Return the files in a patch. `problem` is the reason why a recorded patch cannot be read."""
+    if problem is None and (patch is None or not is_recordable(patch)):
+        limits = f"{format_size(MOST_KEPT)} for a file and {format_size(MOST_RECORDED)} in total"
+        problem = f"the changes are too large to be stored with the reply (the limits are {limits})"
+    if patch is None or problem is not None:
+        return LeftFiles({}, problem)
+    return LeftFiles({one.path: one.content for one in patch.entries if one.kind == "file" and one.content is not None})
 
 
 def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:

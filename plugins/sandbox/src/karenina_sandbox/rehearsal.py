@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.sections import KnownValue
 from karenina_core.namespaces import read_owned
 from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
 from karenina_sandbox.fields import CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
+from karenina_sandbox.leaks import LARGEST, MOST_FILES, LeakSearch, Message
 from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, strings_in, values_of, why_broken
 from karenina_sandbox.sandbox import SandboxError
 from karenina_sandbox.settings import sandbox_problem
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from karenina_sandbox.patch import Patch
     from karenina_template.templates.bound_template import BoundTemplate
 
-Message = tuple[Literal["error", "warning", "note"], str]
-
 
 class CheckRehearsal:
     """The rehearsal of questions with checks. No model is called, and nothing is stored."""
@@ -34,6 +33,19 @@ class CheckRehearsal:
     def applies_to(self, question: Question) -> bool:
         """Return whether the question has checks."""
         return bool(question.extra.get("checks"))
+
+    def inspect(
+        self, config: VerificationConfig, questions: Collection[Question], trust: Trust
+    ) -> Iterator[tuple[Message, str]]:
+        """Yield what agents can see of hidden tests, solutions and ground truths, each with the question's id."""
+        search = LeakSearch(config, trust)
+        yield from search.messages(questions)
+        if search.unread:
+            count = len(search.unread)
+            what = f"{count} files of workspaces and checks were" if count > 1 else f"{search.unread[0]} was"
+            first = f" (the first is {search.unread[0]})" if count > 1 else ""
+            why = f"unreadable, above {LARGEST // 10**6} MB, or after the first {MOST_FILES:,} files of a folder"
+            yield ("note", f"{what} not searched for hidden tests and ground truths{first}: {why}"), ""
 
     def unavailable(self, config: VerificationConfig) -> str | None:
         """Return why the sandbox cannot be used, or None."""
@@ -45,23 +57,30 @@ class CheckRehearsal:
         template = template_of(question, trust)
         bound = template.for_question(question.id) if template is not None else None
         try:
-            runner = await make_runner(config, plugins_of(config), question, fields)
-            solution = await runner.solution()
-            found = [*_leaks(runner.files, fields)]
-            base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
-            for name, check in fields.checks.items():
-                if broken := why_broken(check, base[name]):
-                    found.append(("error", f"the environment is broken: the check {name!r} {broken}"))
-                elif check.report is not None and base[name].tests is None:
-                    found.append(("warning", f"on the untouched folder, {_describe_missing(name, base[name])}"))
-            wrong = _wrong_fields(fields, bound, base)
-            found.append(("note", f"{question.id}: on the untouched folder, {_verdict(wrong)}"))
-            if wrong is not None and not wrong:
-                found.append(("warning", "all fields with checks are right on the untouched folder"))
-            if solution is not None:
-                found += await self._try_solution(runner, fields, bound, solution, question.id)
+            with TaskFiles.find(config, question).opened() as files:
+                runner = await make_runner(config, plugins_of(config), files, fields)
+                return await self._try_checks(runner, fields, bound, question.id)
         except (WorkspaceError, DiffError, SandboxError) as error:
             return [("error", str(error))]
+
+    async def _try_checks(
+        self, runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, id: str
+    ) -> list[Message]:
+        """Run the checks, and return what is wrong. Raises the errors of `CheckRunner`."""
+        found: list[Message] = []
+        solution = await runner.solution()
+        base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
+        for name, check in fields.checks.items():
+            if broken := why_broken(check, base[name]):
+                found.append(("error", f"the environment is broken: the check {name!r} {broken}"))
+            elif check.report is not None and base[name].tests is None:
+                found.append(("warning", f"on the untouched folder, {_describe_missing(name, base[name])}"))
+        wrong = _wrong_fields(fields, bound, base)
+        found.append(("note", f"{id}: on the untouched folder, {_verdict(wrong)}"))
+        if wrong is not None and not wrong:
+            found.append(("warning", "all fields with checks are right on the untouched folder"))
+        if solution is not None:
+            found += await self._try_solution(runner, fields, bound, solution, id)
         return found
 
     @staticmethod
@@ -94,20 +113,6 @@ def _verdict(wrong: dict[str, str] | None) -> str:
 def _describe_missing(name: str, result: CheckResult) -> str:
     """Describe how a check ended that wrote no report."""
     return f"the check {name!r} {result.how_it_ended()}, without a report{result.last_words()}"
-
-
-def _leaks(files: TaskFiles, fields: CheckFields) -> Iterator[Message]:
-    """Yield a warning for each check whose hidden files stand in the workspace."""
-    for name, check in fields.checks.items():
-        if check.add is None or is_diff(check.add) or not (added := files.beside(check.add)).is_dir():
-            continue
-        shared = [
-            path.relative_to(added).as_posix()
-            for path in sorted(added.rglob("*"))
-            if path.is_file() and (files.source / path.relative_to(added)).is_file()
-        ]
-        if shared:
-            yield "warning", f"the check {name!r} adds {', '.join(shared[:3])}, which the agent sees in the workspace"
 
 
 def _wrong_fields(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.errors import ConfigError
-from karenina_core.models.ports import PortError, SourceFolder
+from karenina_core.models.ports import ErrorCategory, PortError, SourceFolder
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.text import did_you_mean
@@ -31,11 +31,15 @@ from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
+    from karenina_core.plugins import Plugins
 
 SERVICE: Final = "check"
 """The name of checks in the journal."""
 
 StopReason = Literal["nothing", "time", "memory", "processes", "disk", "output"]
+
+_BROKEN: Final = "the environment is broken"
+_Why = Callable[[CheckResult], Awaitable[str | None]]
 
 REPORT_LISTS: Final = ("passed", "failed", "errors", "skipped")
 _ANY: Final[Mapping[str, object]] = {
@@ -53,7 +57,8 @@ class RunChecks(Stage):
 
     Each check also runs on the untouched folder, once for all answers of a run. If it cannot be started there, a test
     of `passing_before` does not pass, or there is a report neither there nor with the answer, the environment is
-    broken: the item ends with STAGE_ERROR and is not judged. So it does if the sandbox itself fails.
+    broken: the item ends with STAGE_ERROR and is not judged, and a resumed run tries again. So it does if the sandbox
+    itself fails.
     """
 
     name = "RunChecks"
@@ -65,6 +70,10 @@ class RunChecks(Stage):
     settings = SandboxSettings
     question_settings = CheckFields
     reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
+
+    def __init__(self) -> None:
+        self._broken: dict[str, str] = {}
+        """What this run found to be broken, by the key of the check, which is not run again for every answer."""
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage for questions with checks."""
@@ -89,6 +98,7 @@ class RunChecks(Stage):
 
         Raises `ConfigError` for questions whose checks cannot run.
         """
+        self._broken.clear()
         problems = [problem for question in questions for problem in _find_problems(config, question)]
         if questions and config.has("workspace_copy") and not config.setting("workspace_copy"):
             problems.append(
@@ -106,7 +116,8 @@ class RunChecks(Stage):
         fields = cast("CheckFields", context.question_settings)
         patch = context.get_artifact(WORKSPACE_PATCH)
         try:
-            runner = await make_runner(context.config, context.plugins, context.question, fields)
+            files = await TaskFiles.find(context.config, context.question).held(context)
+            runner = await make_runner(context.config, context.plugins, files, fields)
         except (WorkspaceError, DiffError) as error:
             context.mark_error(str(error))
             return
@@ -115,58 +126,77 @@ class RunChecks(Stage):
             try:
                 results = await self._results(context, runner, name, check, patch)
             except (PortError, WorkspaceError, DiffError) as error:
-                context.mark_error(f"the check {name!r} could not run: {error}")
+                broken = str(error).startswith(_BROKEN)
+                context.mark_error(str(error) if broken else f"the check {name!r} could not run: {error}")
                 return
             except (ValueError, TypeError, KeyError):  # in a preview, there is only a placeholder
                 for value_name in value_names(check):
                     why = "the stored result of the check cannot be read"
                     context.offer_value(f"checks.{name}.{value_name}", None, why=why)
                 continue
-            if results is None:
-                return
             base, *runs = results
             described[name] = self._offer(context, name, check, patch, runs)
             if check.report is not None and base.tests is None:
                 described[name]["untouched"] = f"{base.how_it_ended()}, without a report"
         context.set_result_field("checks", described)
 
-    @staticmethod
     async def _results(
-        context: VerificationContext, runner: CheckRunner, name: str, check: Check, patch: Patch | None
-    ) -> list[CheckResult] | None:
+        self, context: VerificationContext, runner: CheckRunner, name: str, check: Check, patch: Patch | None
+    ) -> list[CheckResult]:
         """Return what a check found on the untouched folder, and then with the answer.
 
         For the answer, there are two results if the check is flaky, and none if the patch cannot be used.
 
-        Returns None if the environment is broken, as it is if there is no report on the untouched folder, with the
-        answer, or with the solution. Raises `PortError` if the check cannot run.
+        Raises `PortError` if the check cannot run, or if the environment is broken, as it is if there is no report on
+        the untouched folder, with the answer, or with the solution. Like all failures, this is not stored as a result,
+        so a resumed run tries again.
         """
 
-        async def consult(patch: Patch, repeat: int = 0) -> CheckResult:
-            async def ask() -> str:
-                return (await runner.run(check, patch)).to_json()
+        async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
+            """Return the stored result for a patch, or run the check.
 
+            `why` returns why a result shows that the environment is broken, or None.
+            """
             key = runner.key(check, patch, repeat)
+
+            async def ask() -> str:
+                if key not in self._broken:
+                    result = await runner.run(check, patch)
+                    problem = await why(result) if why is not None else None
+                    if problem is None:
+                        return result.to_json()
+                    self._broken[key] = f"{_BROKEN}: {problem}"
+                raise PortError(self._broken[key], category=ErrorCategory.PERMANENT)
+
             return CheckResult.from_json(await context.consult(SERVICE, key, ask, seconds=inf, per_replicate=False))
 
-        base = await consult(UNCHANGED)
-        broken = why_broken(check, base)
-        if broken is not None:
-            context.mark_error(f"the environment is broken: on the untouched folder, the check {name!r} {broken}")
+        async def why_base(result: CheckResult) -> str | None:
+            why = why_broken(check, result)
+            return why and f"on the untouched folder, the check {name!r} {why}"
+
+        async def why_solution(result: CheckResult) -> str | None:
+            return None if result.tests is not None else f"{why_no_report}, nor with the solution{base.last_words()}"
+
+        async def why_answer(result: CheckResult) -> str | None:
+            if result.tests is not None:
+                return None
+            solution = await runner.solution()
+            if solution:
+                await consult(solution, why_solution, 2)
+            elif not patch or (await runner.run(check, UNCHANGED)).tests is None:
+                return f"{why_no_report}{base.last_words()}"
             return None
+
+        base = await consult(UNCHANGED, why_base)
+        untouched = f"{base.how_it_ended()} without a report on the untouched folder"
+        why_no_report = f"the check {name!r} {untouched}, and gave none here"
         if patch is None or not is_recordable(patch):
             return [base]
-        results = [base, await consult(patch) if patch else base]
-        if check.report is not None and base.tests is None and results[1].tests is None:
-            solution = await runner.solution()
-            if not solution or (await consult(solution)).tests is None:
-                tried = "" if not solution else ", nor with the solution"
-                context.mark_error(
-                    f"the environment is broken: the check {name!r} {base.how_it_ended()} without a report on the "
-                    f"untouched folder, and gave none here{tried}{base.last_words()}"
-                )
-                return None
-        return [*results, await consult(patch, 1)] if check.flaky else results
+        if check.report is not None and base.tests is None:
+            answer = await consult(patch, why_answer, 0 if patch else 2)
+        else:
+            answer = await consult(patch) if patch else base
+        return [base, answer, await consult(patch, repeat=1)] if check.flaky else [base, answer]
 
     @staticmethod
     def _offer(
@@ -245,13 +275,14 @@ def why_broken(check: Check, base: CheckResult) -> str | None:
     return f"does not pass {shown}, which passing_before names{hint}"
 
 
-async def make_runner(config: VerificationConfig, plugins: Any, question: Question, fields: CheckFields) -> CheckRunner:
+async def make_runner(
+    config: VerificationConfig, plugins: Plugins, files: TaskFiles, fields: CheckFields
+) -> CheckRunner:
     """Return the runner for the checks of a question, with what they add.
 
     Raises `WorkspaceError` if a folder is missing, and `DiffError` if a patch that is added does not fit it.
     """
     settings = config.section(SandboxSettings)
-    files = TaskFiles.find(config, question)
     runner = CheckRunner(
         files,
         find_provider(plugins, settings.sandbox or "none"),

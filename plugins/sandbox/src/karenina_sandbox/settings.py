@@ -33,8 +33,8 @@ class SandboxSettings(BaseModel):
     sandbox: str | None = Field(
         default=None,
         description="How the commands of checks and agents are isolated: bwrap, podman or docker; none runs them as "
-        "you, with your files and network.",
-        json_schema_extra={"option": "--sandbox"},
+        "you, with your files and network, and is only allowed on the command line.",
+        json_schema_extra={"option": "--sandbox", "command_line_only": ["none"]},
     )
     sandbox_image: str | None = Field(
         default=None,

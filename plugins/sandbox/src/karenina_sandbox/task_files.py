@@ -7,14 +7,13 @@ import hashlib
 import os
 import stat
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from karenina_core.models.ports import SourceFolder
 from karenina_sandbox.capture.folders import apply_patch, compare_folders
 from karenina_sandbox.capture.trees import TreeWriter
 from karenina_sandbox.fields import is_diff
@@ -23,20 +22,21 @@ from karenina_sandbox.steering import NewModule, new_modules, shadowing, steers
 from karenina_sandbox.unified_diff import MOST_READ, apply_diff
 from karenina_toolkit.files.safe_paths import open_file, resolve_links
 from karenina_toolkit.files.source_digest import digest_folder
+from karenina_toolkit.files.workspace_archives import hold, opened_source, source_folder
 from karenina_toolkit.files.workspace_copy import (
     CLEANUP_LIST,
     MOST_BYTES,
     WorkspaceError,
     copy_folder,
     create_folder,
-    is_created_name,
-    resolve_folder,
     resolve_root,
+    resolve_source,
     unique_name,
 )
 
 if TYPE_CHECKING:
-    from karenina_core import Question, VerificationConfig
+    from karenina_core import Question, VerificationConfig, VerificationContext
+    from karenina_core.models.ports import SourceFolder
     from karenina_sandbox.fields import Check
 
 
@@ -54,20 +54,44 @@ class UsedChanges:
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """The folder of a question in the workspace root. Nothing in it is ever changed."""
+    """The folder of a question in the workspace root. Nothing in it is ever changed.
+
+    If the question names an archive, `source` is the archive, or the folder into which it was unpacked. In the latter
+    case, `archive` is the archive.
+    """
 
     root: Path
     source: Path
     most_bytes: int = MOST_BYTES
+    archive: Path | None = None
 
     @classmethod
     def find(cls, config: VerificationConfig, question: Question) -> TaskFiles:
-        """Return the files of a question. Raises `WorkspaceError` if the folder is missing or not allowed."""
+        """Return the files of a question. Raises `WorkspaceError` if the folder is missing or not allowed.
+
+        An archive is not unpacked.
+        """
         root = resolve_root(config.setting("workspace_root") if config.has("workspace_root") else None)
         if question.workspace_path is None:
             raise WorkspaceError(f"the question {question.id!r} has no workspace_path, which names its folder")
         most = config.setting("workspace_max_bytes") if config.has("workspace_max_bytes") else MOST_BYTES
-        return cls(root, resolve_folder(root, question.workspace_path), most)
+        return cls(root, resolve_source(root, question.workspace_path), most)
+
+    async def held(self, context: VerificationContext) -> TaskFiles:
+        """Return the files with an archive unpacked until the answer's last item has ended.
+
+        Raises `WorkspaceError` if it cannot be unpacked.
+        """
+        return self._at(await hold(context, self.source, self.root, self.most_bytes))
+
+    @contextmanager
+    def opened(self) -> Iterator[TaskFiles]:
+        """Yield the files with an archive unpacked. Raises `WorkspaceError` if it cannot be unpacked."""
+        with opened_source(self.source, self.root, most_bytes=self.most_bytes) as folder:
+            yield self._at(folder)
+
+    def _at(self, folder: Path) -> TaskFiles:
+        return self if folder == self.source else replace(self, source=folder, archive=self.source)
 
     def beside(self, path: str) -> Path:
         """Return a file or folder below the workspace root. Raises `WorkspaceError` if there is none."""
@@ -85,10 +109,7 @@ class TaskFiles:
 
     def folder(self, path: str | None = None) -> SourceFolder:
         """Return the source, or what is at `path` below the root, as a folder whose content can be compared."""
-        found = self.source if path is None else self.beside(path)
-        if found.is_dir():
-            return SourceFolder(found, within=self.root, ignores=is_created_name)
-        return SourceFolder(found.parent, within=self.root, ignores=lambda name: name != found.name)
+        return source_folder((self.archive or self.source) if path is None else self.beside(path), self.root)
 
     def digest(self, path: str | None = None) -> str:
         """Return a digest of the source, or of what is at `path` below the root."""

@@ -53,6 +53,24 @@ def apply_diff(diff: bytes, folder: Path) -> None:
         raise DiffError(f"the patch cannot be applied: {error.strerror or error}") from None
 
 
+def applied_changes(diff: bytes, folder: Path) -> Iterator[str]:
+    """Yield the paths of the files in `folder` that have already been changed as the diff says.
+
+    Raises `DiffError` if the diff cannot be read.
+    """
+    for change in _read(diff.split(b"\n")):
+        if change.new is None or not any(mark == b"+" for _, body in change.hunks for mark, _ in body):
+            continue
+        try:
+            with open_file(folder, folder / _inside(change.new)) as file:
+                lines = _LINES.findall(file.read())
+        except (OSError, ValueError):
+            continue
+        sides = [[line for mark, line in body if mark != b"-"] for _, body in change.hunks]
+        if all(any(lines[at : at + len(new)] == new for at in range(len(lines) - len(new) + 1)) for new in sides):
+            yield change.new
+
+
 def _read(lines: list[bytes]) -> Iterator[_FileChange]:
     """Yield the changes in the lines of a diff."""
     change: _FileChange | None = None

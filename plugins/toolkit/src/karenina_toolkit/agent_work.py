@@ -1,9 +1,10 @@
-"""The work of an agent in the workspace of an answer, as exchanged by stages: `AGENT_WORK`."""
+"""The work of an agent in the workspace of an answer, as exchanged by stages: `AGENT_WORK`, and `LEFT_FILES`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,22 @@ class AgentWork(ABC):
 
 AGENT_WORK: Final = ArtifactKey[AgentWork | None]("agent_work", AgentWork)
 """The work on the answer. None if there is no workspace, and no recording can contain work."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFiles:
+    """The files that the model under test created or changed in its workspace.
+
+    `contents` are their bytes by relative path, in the order of the paths. If they are not known, `problem` is the
+    reason.
+    """
+
+    contents: Mapping[str, bytes]
+    problem: str | None = None
+
+
+LEFT_FILES: Final = ArtifactKey("left_files", LeftFiles)
+"""The files that the model under test left in its workspace, set by `CaptureWorkspace` of karenina-sandbox."""
 
 
 def _agent_of(config: VerificationConfig, model: ModelConfig) -> AdapterSpec | None:

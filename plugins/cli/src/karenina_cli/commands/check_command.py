@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from rich.text import Text
 
-from karenina_cli.hookspecs import karenina_rehearsals
+from karenina_cli.hookspecs import Level, karenina_rehearsals
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import ConfigOptions, benchmark_argument
 from karenina_cli.output.progress_lines import call_every
@@ -68,14 +68,15 @@ def check(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_benchmark.checking import Finding, check_file
+        from karenina_benchmark.checking import check_file
 
         if sandbox is not None and not run_checks:
             raise typer.BadParameter("--sandbox has no effect without --run-checks; add it, or remove --sandbox")
         has_settings = setup.config is not None or bool(setup.settings)
 
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
-            return read_configuration(benchmark, setup.config, setup.settings)
+            options = {"--sandbox": {"sandbox": sandbox}} if sandbox is not None else {}
+            return read_configuration(benchmark, setup.config, setup.settings, options=options)
 
         columns = tables.parse()
         progress = _Progress(screen, file)
@@ -91,13 +92,12 @@ def check(
             if content is not None and not report.errors:
                 planned = partial(progress.update, "planned")
                 report = replace(report, findings=(*report.findings, *_try_plans(content, configure, planned)))
-            if content is not None and not report.errors and run_checks:
-                chosen = configure(content)
-                if sandbox is not None:
-                    chosen = chosen.with_values(sandbox=sandbox)
-                rehearsed = asyncio.run(_rehearse(content, chosen, "all" if trust_all else None))
-                notes = [*notes, *(text for level, _, text in rehearsed if level == "note")]
-                found = [Finding(level, None, "", text, "", id) for level, id, text in rehearsed if level != "note"]
+            if content is not None and not report.errors:
+                messages = _inspect(content, configure, "all" if trust_all else None)
+                if run_checks:
+                    messages += asyncio.run(_rehearse(content, configure(content), "all" if trust_all else None))
+                notes = [*notes, *(text for level, _, text in messages if level == "note")]
+                found = [_make_finding(content, level, id, text) for level, id, text in messages if level != "note"]
                 report = replace(report, findings=(*report.findings, *found))
         if as_json:
             screen.json({**report.to_json(), "notes": notes})
@@ -109,9 +109,46 @@ def check(
             raise typer.Exit(ExitCode.BAD_INPUT)
 
 
+def _inspect(
+    content: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig], trust: Literal["all"] | None
+) -> list[tuple[Level, str, str]]:
+    """Return what rehearsals find without running anything: messages, each with its level and the question's id.
+
+    A workspace root outside the benchmark's folder is only read if it is trusted.
+    """
+    from karenina_engine.check.questions import with_workspace_root
+    from karenina_engine.check.restricted_values import RestrictedValues, require_trust, resolve_trust
+
+    found: list[tuple[Level, str, str]] = []
+    for one in command_plugins().call(karenina_rehearsals):
+        questions = [question for question in content if one.applies_to(question)]
+        if not questions:
+            continue
+        config = configure(content)
+        try:
+            resolved, config = require_trust(content, config, trust)
+        except RestrictedValues as error:
+            roots = [value for value in error.values if value.setting == "workspace_root"]
+            if roots:
+                found.append(("note", "", f"{roots[0].in_words()}: the workspaces were not read, as it is not trusted"))
+                continue
+            resolved, config = resolve_trust(trust), with_workspace_root(content, config)
+        found += [(level, id, text) for (level, text), id in one.inspect(config, questions, resolved)]
+    return found
+
+
+def _make_finding(content: BenchmarkContent, level: Literal["error", "warning"], id: str, text: str) -> Finding:
+    """Return a finding about a question."""
+    from karenina_benchmark.checking import Finding
+
+    place = content.place_of(id) if id else None
+    file, where = (place.document.file, place.where()) if place is not None else (None, "")
+    return Finding(level, file, where, text, "", id or None)
+
+
 async def _rehearse(
     content: BenchmarkContent, config: VerificationConfig, trust: Literal["all"] | None
-) -> list[tuple[Literal["error", "warning", "note"], str, str]]:
+) -> list[tuple[Level, str, str]]:
     """Run the rehearsals of all questions, and return the messages, each with its level and the question's id.
 
     Raises `RestrictedValues` if the commands are not trusted, and `ConfigError` if nothing can be run.

@@ -14,6 +14,7 @@ from karenina_cli.input.model_options import ModelOptions, parse_models
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark, BenchmarkContent
+    from karenina_benchmark.config.config_files import ConfigLayers
     from karenina_core.config import VerificationConfig
 
 logger = logging.getLogger("karenina")
@@ -37,7 +38,7 @@ def read_configuration(
     contains it, or to the working directory if it comes from the command line.
 
     Raises `typer.BadParameter` if an option is invalid. Raises `ConfigError`, which states the origin of each problem,
-    if settings are invalid or files cannot be read.
+    if settings are invalid or files cannot be read, or if a value is only allowed on the command line.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,
@@ -64,7 +65,35 @@ def read_configuration(
         layers.add({name: value}, of_benchmark if merged else "--set")
     for option, values in (options or {}).items():
         layers.add(dict(values), option)
-    return layers.make_config().with_benchmark_names(layers.names_from(of_benchmark))
+    config = layers.make_config()
+    _check_command_line_only(layers, of_benchmark)
+    return config.with_benchmark_names(layers.names_from(of_benchmark))
+
+
+def _check_command_line_only(layers: ConfigLayers, of_benchmark: str) -> None:
+    """Raise `ConfigError` if a file or the environment sets a value that is only allowed on the command line.
+
+    A setting declares such values with `json_schema_extra={"command_line_only": [...]}`. What a benchmark may set is
+    checked before its run.
+    """
+    from karenina_core.config import all_settings
+    from karenina_core.errors import ConfigError
+    from karenina_core.models.settings_models import declared
+
+    problems = []
+    for name, value in layers.values.items():
+        setting, origin = all_settings().get(name), layers.origin[name]
+        if setting is None or origin.startswith("--") or origin == of_benchmark:
+            continue
+        if value in (declared(setting.info, "command_line_only") or ()):
+            option = declared(setting.info, "option") or f"--set {name}={value}"
+            given = option if "=" in option else f"{option} {value} (or --set {name}={value})"
+            problems.append(
+                f"{origin} sets {name} = {value}, which only takes effect on the command line; remove it there, and "
+                f"add {given} to the command"
+            )
+    if problems:
+        raise ConfigError(problems)
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:

@@ -1,7 +1,7 @@
 """SWE-bench: tasks in which an agent corrects a repository, and tests decide.
 
 The rows do not contain the repositories. Each task expects its own at `workspace_root/INSTANCE_ID`, as the user has
-checked it out at `base_commit`. Nothing is downloaded.
+checked it out at `base_commit`, or as a tar archive of it. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _UNITTEST_ID: Final = re.compile(r"\w+ \([\w.]+\)")
 """A test as unittest and Django print it, such as `test_sum (tests.calc.SumTest)`."""
 _INSTANCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NOTE: Final = (
-    "Each task expects its repository, at its base_commit, in a folder with the name of the task below workspace_root. "
-    "Add `workspace_root: FOLDER` to the benchmark"
+    "Each task expects its repository, at its base_commit, in a folder or tar archive with the name of the task below "
+    "workspace_root. Add `workspace_root: FOLDER` to the benchmark"
 )
 
 

@@ -248,10 +248,14 @@ def _owner(engine: Engine, workspace: Path, *, in_place: bool) -> int | None:
     return choose_uid(workspace, in_place=in_place) if os.geteuid() == 0 else os.geteuid()
 
 
-@lru_cache(maxsize=2)
 def _find_problem(engine: Engine) -> str | None:
     if shutil.which(engine) is None:
         return f"{engine} is not installed; install it, or choose another sandbox"
+    return _try_engine(engine)
+
+
+@lru_cache(maxsize=2)
+def _try_engine(engine: Engine) -> str | None:
     form = "{{.ServerVersion}}" if engine == "docker" else "{{.Version.Version}}"
     try:
         _call(engine, "info", "--format", form)

@@ -25,6 +25,9 @@ CLEANUP_LIST: Final = CleanupList("workspaces")
 LONGEST_BASE: Final = 80
 """The maximum number of characters of a folder's name that are used in the names of its copies."""
 
+ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+"""The file name extensions of archives that can be workspaces."""
+
 _CREATED_NAME = re.compile(r"_(run|judge)_\d{8}T\d{6}_pid\d+(_rep\d+)?_[0-9a-f]{8}(_trace_.*\.txt)?$")
 
 
@@ -58,10 +61,11 @@ def resolve_root(root: Path | None) -> Path:
     return resolved
 
 
-def resolve_folder(root: Path, path: str) -> Path:
-    """Return the folder at `path` below `root`, with links resolved.
+def resolve_source(root: Path, path: str) -> Path:
+    """Return the folder or tar archive at `path` below `root`, with links resolved.
 
-    Raises `WorkspaceError` if the path is absolute, contains `..`, or does not lead to a folder below the root.
+    An archive may be named without its extension, unless there is a folder of this name. Raises `WorkspaceError` if the
+    path is absolute, contains `..`, or leads to nothing of this kind below the root.
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -69,9 +73,11 @@ def resolve_folder(root: Path, path: str) -> Path:
             f"workspace_path must be a path relative to the workspace root, without '..' or null characters, "
             f"not {path!r}"
         )
+    names = ("", *(() if path.endswith(ARCHIVES) else ARCHIVES))
     try:
-        resolved = resolve_links(root / relative)
-        exists = resolved.is_dir()
+        found = next((place for end in names if os.path.lexists(place := root / f"{relative}{end}")), root / relative)
+        resolved = resolve_links(found)
+        exists = resolved.is_dir() or (found.name.endswith(ARCHIVES) and resolved.is_file())
     except OSError as error:
         raise WorkspaceError(f"workspace_path {path!r} cannot be used: {error}") from None
     if not resolved.is_relative_to(root):
@@ -82,7 +88,8 @@ def resolve_folder(root: Path, path: str) -> Path:
         raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself; use a folder inside it")
     if not exists:
         raise WorkspaceError(
-            f"the folder {path!r} does not exist in the workspace root {root}; create it, or correct workspace_path"
+            f"the folder {path!r} does not exist in the workspace root {root}, nor does a tar archive of this name; "
+            "create it, or correct workspace_path"
         )
     return resolved
 

@@ -1,0 +1,220 @@
+"""Workspaces that are tar archives: they are unpacked next to the archive while they are used.
+
+An archive may come from a stranger. Besides the filter of `tarfile`, nothing is unpacked through a link, because some
+versions of the filter can be deceived by links, and sizes are limited while it is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bz2
+import gzip
+import lzma
+import os
+import posixpath
+import secrets
+import tarfile
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+from karenina_core.models.ports import SourceFolder
+from karenina_toolkit.files.created_folders import printable_path
+from karenina_toolkit.files.safe_paths import open_file
+from karenina_toolkit.files.workspace_copy import (
+    ARCHIVES,
+    CLEANUP_LIST,
+    DEEPEST,
+    MOST_ENTRIES,
+    WorkspaceError,
+    check_links,
+    create_folder,
+    is_created_name,
+    unique_name,
+)
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
+    from karenina_toolkit.files.created_folders import CreatedFolder
+
+_READERS: Final[dict[str, Callable[[IO[bytes]], Any]]] = {"gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+_LONGEST_READ: Final = 2**24
+"""The maximum number of bytes that are read at once. Only an entry's header would need more."""
+_BESIDES: Final = 2**30
+"""The maximum number of bytes of an archive that are not contents of files."""
+
+
+@dataclass(slots=True)
+class _Use:
+    """An unpacked archive, and the number of its users."""
+
+    users: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    folder: CreatedFolder | None = None
+
+
+_USES: Final[dict[tuple[Path, int, int], _Use]] = {}
+_LOCK: Final = threading.Lock()
+os.register_at_fork(after_in_child=_USES.clear)  # the folders are those of the parent
+
+
+def source_folder(place: Path, root: Path) -> SourceFolder:
+    """Return a folder or file below `root` as a folder whose content can be compared."""
+    if place.is_dir():
+        return SourceFolder(place, within=root, ignores=is_created_name)
+    return SourceFolder(place.parent, within=root, ignores=lambda name: name != place.name)
+
+
+async def hold(context: VerificationContext, place: Path, root: Path, most_bytes: int) -> Path:
+    """Return a question's folder. If `place` is an archive, it is unpacked until the answer's last item has ended.
+
+    Raises `WorkspaceError` if it cannot be unpacked.
+    """
+    stack = ExitStack()
+    unpacking = asyncio.ensure_future(
+        context.in_thread(stack.enter_context, opened_source(place, root, most_bytes=most_bytes))
+    )
+
+    async def remove() -> None:
+        await asyncio.wait([unpacking])
+        await context.in_thread(stack.close)
+
+    context.at_end(remove)
+    return await asyncio.shield(unpacking)
+
+
+@contextmanager
+def opened_source(place: Path, root: Path, *, most_bytes: int) -> Iterator[Path]:
+    """Yield a question's folder, or a folder with the contents of its archive, which is removed at the end.
+
+    All who use an archive at the same time share the folder. If everything in an archive is in a single folder, the
+    contents of that one are the workspace. Raises `WorkspaceError` if an archive cannot be unpacked, has more than
+    `most_bytes`, or contains links out of it or special files.
+    """
+    if place.is_dir():
+        yield place
+        return
+    try:
+        status = place.stat()
+    except OSError as error:
+        raise WorkspaceError(f"the archive {printable_path(place)} cannot be read: {error.strerror}") from None
+    key = (place, status.st_size, status.st_mtime_ns)
+    with _LOCK:
+        use = _USES.setdefault(key, _Use())
+        use.users += 1
+    try:
+        with use.lock:
+            if use.folder is None:
+                use.folder = _unpack(place, root, most_bytes)
+        yield use.folder.path
+    finally:
+        with _LOCK:
+            use.users -= 1
+            last = use.users == 0
+            if last:
+                del _USES[key]
+        if last and use.folder is not None:
+            use.folder.remove()
+            CLEANUP_LIST.discard(use.folder)
+
+
+def _unpack(archive: Path, root: Path, most_bytes: int) -> CreatedFolder:
+    """Unpack an archive into a new folder next to it. Raises `WorkspaceError`."""
+    suffix = next((suffix for suffix in ARCHIVES if archive.name.endswith(suffix)), "")
+    folder = create_folder(archive.parent / unique_name(archive.name.removesuffix(suffix), "run", None))
+    named = f"the archive {printable_path(archive)}"
+    try:
+        with ExitStack() as stack:
+            stream: IO[bytes] = stack.enter_context(open_file(root, archive))
+            reader = _READERS.get(suffix.rpartition(".")[2].replace("tgz", "gz"))
+            if reader is not None:
+                stream = stack.enter_context(reader(stream))
+            packed = stack.enter_context(tarfile.open(fileobj=cast("IO[bytes]", _Bounded(stream)), mode="r:"))
+            _extract(packed, stream, folder.path, most_bytes)
+        _lift(folder.path)
+        check_links(folder.path, folder.path)
+    except BaseException as error:
+        folder.remove()
+        CLEANUP_LIST.discard(folder)
+        if isinstance(error, _Refused):
+            raise WorkspaceError(f"{named} was not unpacked because it {error}") from None
+        if isinstance(error, WorkspaceError):
+            raise WorkspaceError(f"{named} was not unpacked: {error}") from None
+        if isinstance(error, tarfile.TarError | OSError | EOFError | ValueError | zlib.error | lzma.LZMAError):
+            raise WorkspaceError(f"{named} cannot be unpacked: {error}; pack the folder again") from None
+        raise
+    return folder
+
+
+class _Refused(Exception):
+    """Raised if an archive is not unpacked. The message says what it contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """A stream from which only so much is read at once. `tarfile` would read a header of any size into memory."""
+
+    stream: IO[bytes]
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= _LONGEST_READ:
+            raise _Refused(f"contains a header of {size:,} bytes")
+        return self.stream.read(size)
+
+    def seek(self, place: int) -> int:
+        return self.stream.seek(place)
+
+    def tell(self) -> int:
+        return self.stream.tell()
+
+
+def _extract(packed: tarfile.TarFile, stream: IO[bytes], folder: Path, most_bytes: int) -> None:
+    """Unpack an open archive into a folder. Raises `_Refused`, `tarfile.TarError` or `OSError`."""
+    if not hasattr(tarfile, "data_filter"):
+        raise _Refused("needs Python 3.11.4 or later; unpack it yourself, or use a newer Python")
+    size, links = 0, set[str]()
+    for count, entry in enumerate(packed, 1):
+        why = _why_refused(entry, links)
+        if why is not None:
+            raise _Refused(f"contains {entry.name!r:.200}, which {why}; pack it again without it")
+        if entry.issym():
+            links.add(posixpath.normpath(entry.name))
+        size += entry.size
+        if size > most_bytes or stream.tell() > most_bytes + _BESIDES:
+            raise _Refused(f"contains more than {most_bytes} bytes (workspace_max_bytes)")
+        if count > MOST_ENTRIES:
+            raise _Refused(f"contains more than {MOST_ENTRIES} files and folders")
+        packed.extract(entry, folder, filter="data")
+
+
+def _why_refused(entry: tarfile.TarInfo, links: set[str]) -> str | None:
+    """Return why an entry of an archive is not unpacked, or None. `links` are the links that precede it."""
+    paths = [entry.name, *([entry.linkname] if entry.islnk() else ())]
+    if any(path.startswith("/") for path in paths):
+        return "has an absolute path"
+    if any(".." in path.split("/") for path in paths):
+        return "leads out of the archive"
+    if entry.name.count("/") > DEEPEST:
+        return f"is nested in more than {DEEPEST} folders"
+    for path in map(posixpath.normpath, paths):
+        if path in links or any(str(parent) in links for parent in Path(path).parents):
+            return "would be written through a link"
+    if entry.issym():
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.linkname))
+        return "is a link out of the archive" if target.startswith(("/", "../")) or target == ".." else None
+    return None if entry.isreg() or entry.isdir() or entry.islnk() else "is a device or another special file"
+
+
+def _lift(folder: Path) -> None:
+    """If a folder contains nothing but another folder, move that one's contents up."""
+    inner = list(folder.iterdir())
+    if len(inner) != 1 or inner[0].is_symlink() or not inner[0].is_dir():
+        return
+    top = inner[0].rename(folder / secrets.token_hex(16))
+    for place in list(top.iterdir()):
+        place.rename(folder / place.name)
+    top.rmdir()
