@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from karenina_sandbox.limits.cgroups import Cgroups, find_cgroups
+from karenina_sandbox.limits.resources import limiting_command
 from karenina_sandbox.providers.bwrap_program import (
     LAST,
     Program,
@@ -130,18 +131,29 @@ class BwrapProvider:
     ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
         """Yield a command that runs `command` isolated, and its environment. The workspace is at its own path.
 
-        Memory, processes and files are not limited. As root, the files of the workspace get an unused owner.
+        Memory and processes are limited by control groups, if they are writable, and otherwise only processes. As root,
+        the files of the workspace get an unused owner.
         """
-        uid = None
+        uid, cgroup = None, None
         if os.geteuid() == 0:
             try:
                 uid = await asyncio.to_thread(choose_uid, workspace or Path("/"), in_place=workspace is not None)
             except OSError as error:
                 raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
         try:
+            wrapped = await asyncio.to_thread(_wrap, command, workspace, policy, uid, network)
+            cgroups = self._cgroups()
+            if cgroups is not None:
+                try:
+                    cgroup = cgroups.create(policy.limits)
+                except OSError as error:
+                    raise SandboxError(f"the limits of a program cannot be set: {error}") from error
+                wrapped = [*cgroup.entering_command(), *wrapped]
             # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be the program's.
-            yield await asyncio.to_thread(_wrap, command, workspace, policy, uid, network), environment_of(policy)
+            yield wrapped, environment_of(policy)
         finally:
+            if cgroup is not None:
+                await asyncio.shield(asyncio.to_thread(cgroup.remove, patient=True))
             if uid is not None:
                 release_uid(uid)
 
@@ -166,6 +178,7 @@ def _wrap(command: Sequence[str], workspace: Path | None, policy: Policy, uid: i
         arguments += bind_arguments("--bind", str(workspace), str(workspace))
     arguments += ["--chdir", HOME if workspace is None else str(workspace), *LAST]
     prefix = [] if uid is None else drop_to(uid)
+    prefix += limiting_command(policy.limits, own_user=uid is not None)
     return [require_program().path, *arguments, "--", *prefix, *command_of(command, policy)]
 
 
