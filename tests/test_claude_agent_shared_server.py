@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 
 import pytest
 from conftest import Environment
 from servers import SHARED_SERVERS, played_server
+
+from karenina_sandbox.providers.bwrap import SANDBOX
 
 KEY = "sk-fake-4711"
 QUESTIONS = """karenina: 1
@@ -41,6 +44,7 @@ def test_the_command_has_questions_answered_in_a_workspace_and_judged(server: st
     models = [json.dumps({"id": role, "endpoint_api_key": KEY, **model}) for role in ("a", "j")]
     set_to = ("agentic_parsing=true", "agentic_judge_context=trace_only", "workspace_root=.", "workspace_cleanup=false")
     options = [option for value in set_to for option in ("--set", value)]
+    options += ["--sandbox", "none" if SANDBOX.unavailable() else "bwrap"]
 
     done = site.karenina(
         "run", site.write("registers.yaml", QUESTIONS), "-a", models[0], "-j", models[1], "--json", *options
@@ -54,5 +58,7 @@ def test_the_command_has_questions_answered_in_a_workspace_and_judged(server: st
         "right": "QX11111Z",
         "wrong": "QX22222Z",
     }
+    if os.geteuid() == 0 and not SANDBOX.unavailable():  # in a sandbox, root's programs have another user id
+        assert all(file.stat().st_uid >= 64_000 for file in site.folder.glob("*_run_*/found"))
     used = results["right"]["template"]["agent_metrics"]
     assert (used["iterations"], used["tool_calls"], used["suspect_failed_tool_calls"]) == (3, 3, 1)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import run_karenina
 from mcp_parts import ToolCaller, benchmark, call, configuration
 from processes import find_running
 from servers import recording_server
@@ -22,7 +23,7 @@ from karenina_core import hookimpl
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, AgentReply, Message, ProgramSandbox, ToolCall
-from karenina_core.plugins import Selection, installed_plugins
+from karenina_core.plugins import Plugins, Selection, installed_plugins
 from karenina_mcp import MCPSource
 from karenina_sandbox.programs import program_sandbox
 from karenina_sandbox.providers.bwrap import SANDBOX
@@ -80,8 +81,8 @@ def test_an_mcp_server_that_ended_is_started_again_in_the_sandbox(tmp_path: Path
 def test_an_mcp_server_has_no_network_unless_allowed(tmp_path: Path, network: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         places = [f"127.0.0.1:{server.getsockname()[1]}", "/home/agent"]
-        (looked,) = tell(tmp_path, ["look"], *places, network=network)
-    *_, reached, home = json.loads(looked)
+        (looked,) = tell(tmp_path, ["reach"], *places, network=network)
+    reached, home = json.loads(looked)
     assert (reached, home) == ("seen" if network else "ConnectionRefusedError", "seen")
 
 
@@ -89,8 +90,8 @@ def test_an_mcp_server_cannot_read_the_folder_beside_its_workspace(tmp_path: Pat
     hidden, workspace = tmp_path / "hidden", tmp_path / "workspace"
     hidden.mkdir()
     workspace.mkdir()
-    (looked,) = tell(workspace, ["look"], str(hidden))
-    assert json.loads(looked)[-1] == "FileNotFoundError"
+    (looked,) = tell(workspace, ["reach"], str(hidden))
+    assert json.loads(looked) == ["FileNotFoundError"]
 
 
 def test_a_run_confines_mcp_servers_without_a_workspace(tmp_path: Path) -> None:
@@ -107,6 +108,13 @@ def test_a_server_that_is_not_inside_is_named_before_the_run() -> None:
     problem = f"does not contain {TALKING}, which {sys.executable} needs; add {TALKING.parent} to sandbox_mounts"
     with pytest.raises(ConfigError, match=problem):
         benchmark("x").run_verification(VerificationConfig(**models, sandbox="bwrap"))
+
+
+def test_no_run_starts_if_the_chosen_sandbox_is_blocked() -> None:
+    models = configuration("http://127.0.0.1:1", mcp_urls_dict={"s": "sh"})
+    config = VerificationConfig(**models, sandbox="bwrap", plugins={"block": ["sandboxes"]})
+    with pytest.raises(ConfigError, match="there is no sandbox 'bwrap'"):
+        benchmark("x").run_verification(config)
 
 
 class Plain:
@@ -202,7 +210,11 @@ def test_a_claude_cli_outside_the_sandbox_is_named_before_the_run(tmp_path: Path
     cli.write_text("#!/bin/sh\n")
     cli.chmod(0o755)
     model = {"id": "a", "interface": "claude_agent_sdk", "model_name": "m", "extra": {"cli_path": str(cli)}}
-    place = {"endpoint_base_url": "http://127.0.0.1:1"}
-    config = VerificationConfig(answering_models=[{**model, **place}], parsing_models=[], sandbox="bwrap")
-    with pytest.raises(ConfigError, match=f"does not contain {cli}, .+ add {tmp_path} to sandbox_mounts"):
-        benchmark("x").run_verification(config)
+    settings = {"answering_models": [{**model, "endpoint_base_url": "http://127.0.0.1:1"}], "sandbox": "bwrap"}
+    problem = f"the sandbox does not contain {cli}; add {tmp_path} to sandbox_mounts"
+    with pytest.raises(ConfigError, match=problem):
+        benchmark("x").run_verification(VerificationConfig(**settings))
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(settings))
+    found = run_karenina("doctor", "--config", file, "--json", plugins=Plugins.discover()).json["findings"]
+    assert [one["state"] for one in found if problem in one["text"]] == ["problem"]

@@ -34,8 +34,8 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return text(json.dumps(dict(os.environ)))
     if tool == "folder":
         return text(str(Path.cwd()))
-    if tool == "look":
-        return text(json.dumps([look(place) for place in sys.argv if place.startswith(("/", "127."))]))
+    if tool == "reach":
+        return text(json.dumps([reach(place) for place in sys.argv[1:] if place.startswith(("/", "127."))]))
     if tool == "process":
         return text(str(os.getpid()))
     if tool == "count":
@@ -63,7 +63,7 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return text(f"{tool} of {arguments.get('n')}")
 
 
-def look(place: str) -> str:
+def reach(place: str) -> str:
     """Return "seen" if a folder can be listed, or a server on the loopback interface be reached."""
     try:
         if place.startswith("/"):

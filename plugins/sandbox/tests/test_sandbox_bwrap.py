@@ -134,11 +134,13 @@ def test_a_command_in_place_changes_the_folder_itself(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "new\n"
 
 
-def talk_to_wrapped(said: str, folder: Path | None, policy: Policy, *, network: bool = False) -> list[str]:
+def talk_to_wrapped(
+    said: str, folder: Path | None, policy: Policy, *, network: bool = False, provider: BwrapProvider = PROVIDER
+) -> list[str]:
     """Return the lines that a shell prints, which stays open in a sandbox."""
 
     async def talk() -> str:
-        async with PROVIDER.wrap(["sh"], folder, policy, network=network) as (command, environment):
+        async with provider.wrap(["sh"], folder, policy, network=network) as (command, environment):
             pipe = asyncio.subprocess.PIPE
             process = await asyncio.create_subprocess_exec(*command, env=environment, stdin=pipe, stdout=pipe)
             return (await process.communicate(said.encode()))[0].decode()
@@ -173,6 +175,47 @@ def test_a_wrapped_program_has_the_network_only_if_asked(network: bool) -> None:
 
 def test_a_wrapped_program_gives_its_user_id_back() -> None:
     assert talk_to_wrapped("id -u", None, Policy()) == talk_to_wrapped("id -u", None, Policy())
+
+
+@pytest.mark.parametrize("provider", [PROVIDER, BwrapProvider(limited_by="usage")], ids=["cgroups", "resources"])
+def test_a_wrapped_program_cannot_start_too_many_processes(provider: BwrapProvider) -> None:
+    said = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 5 & echo $i; done; echo all\n"
+    shown = talk_to_wrapped(said, None, Policy(Limits(processes=8)), provider=provider)
+    assert 2 < len(shown) < 9
+
+
+@pytest.mark.skipif(find_cgroups() is None, reason="only control groups limit the memory of wrapped programs")
+@pytest.mark.parametrize(("megabytes", "ends"), [(1, True), (200, False)])
+def test_a_wrapped_program_that_uses_too_much_memory_is_killed(megabytes: int, ends: bool) -> None:
+    policy = Policy(Limits(memory=64 * 2**20), python=Path(sys.executable))
+    said = f"{sys.executable} -c 'print(len({megabytes} * 2**20 * b\"x\"))'; echo ended with $?\n"
+    assert (talk_to_wrapped(said, None, policy)[-1:] == ["ended with 0"]) is ends
+    assert find_cgroups_of_this_process() == []
+
+
+def find_cgroups_of_this_process() -> list[Path]:
+    cgroups = find_cgroups()
+    folders = () if cgroups is None else cgroups.folders
+    return [group for folder in folders for group in folder.glob(f"karenina-{os.getpid()}-*")]
+
+
+def test_a_program_with_the_network_finds_names_as_the_host_does() -> None:
+    files = [file for file in ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf") if Path(file).exists()]
+    shown = talk_to_wrapped(f"cat {' '.join(files)}", None, Policy(), network=True)
+    assert shown == [line for file in files for line in Path(file).read_text().splitlines()]
+
+
+def test_programs_in_the_same_workspace_can_all_write_there(tmp_path: Path) -> None:
+    async def write(name: str) -> int | None:
+        async with PROVIDER.wrap(["touch", name], tmp_path, Policy()) as (command, environment):
+            await asyncio.sleep(0.2)  # until the other one has its user id, too
+            process = await asyncio.create_subprocess_exec(*command, env=environment)
+            return await process.wait()
+
+    async def write_both() -> list[int | None]:
+        return list(await asyncio.gather(write("one"), write("other")))
+
+    assert asyncio.run(write_both()) == [0, 0]
 
 
 def install(folder: Path, name: str, content: str) -> Path:

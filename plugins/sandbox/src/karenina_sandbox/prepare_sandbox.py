@@ -63,14 +63,15 @@ class PrepareSandbox(Stage):
     def before_any_run(self, config: VerificationConfig) -> None:
         """Log warnings about a setting that the chosen sandbox does not use, and about agents that it does not confine.
 
-        Some adapters run an agent's tools by themselves, without the sandbox.
+        Some adapters run an agent's tools by themselves, without the sandbox. Raises `ConfigError` if there is no such
+        sandbox, because programs of agents would run without it.
         """
         settings = config.section(SandboxSettings)
         if settings.sandbox is None:
             given = [name for name in ("sandbox_image", "sandbox_python", "sandbox_mounts") if getattr(settings, name)]
             if given:
                 logger.warning("%s has no effect without a sandbox; add --sandbox", given[0])
-        elif settings.sandbox_image and not find_provider(plugins_of(config), settings.sandbox).needs_image:
+        elif not find_provider(plugins_of(config), settings.sandbox).needs_image and settings.sandbox_image:
             logger.warning("sandbox_image has no effect with the sandbox %r, which uses no image", settings.sandbox)
         if settings.sandbox not in (None, "none"):
             models = (*config.core.answering_models, *config.core.parsing_models)

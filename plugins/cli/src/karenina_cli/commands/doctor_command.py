@@ -173,7 +173,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     from karenina_core.data.question import Question
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection
-    from karenina_engine.check.stage_checks import check_configuration, check_models
+    from karenina_engine.check.stage_checks import check_configuration
     from karenina_engine.model_settings import configured_models
     from karenina_toolkit.attachments.support import describe_support
     from karenina_toolkit.plugin_lookup import find_adapter
@@ -196,7 +196,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     for role, model in models:
         named = f"{role} {model.id!r}: {model.display_string} can be used"
         usable = True
-        for finding in _attempt("Models", partial(check_models, plugins, [(role, model)]), named):
+        for finding in _attempt("Models", partial(_check_model, plugins, config, role, model), named):
             usable = finding.state == "ok"
             yield finding
         if usable:
@@ -205,6 +205,15 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     yield from check_servers([model for _, model in models])
     with ThreadPoolExecutor(max_workers=8) as pool:
         yield from filter(None, pool.map(partial(_compare_with_server, plugins), models))
+
+
+def _check_model(plugins: Plugins, config: VerificationConfig, role: str, model: ModelConfig) -> None:
+    """Raise `ConfigError` with everything that would make calls to a model fail."""
+    from karenina_engine.calls.program_sandboxes import check_programs
+    from karenina_engine.check.stage_checks import check_models
+
+    check_models(plugins, [(role, model)])
+    check_programs(plugins, config, [(role, model)])
 
 
 def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:

@@ -21,6 +21,14 @@ from karenina_sandbox.sandbox import Limits, Stop
 
 _NAME: Final = re.compile(r"karenina-(\d+)-[0-9a-f]{8}")
 _CONTROLLERS: Final = ("memory", "pids")
+_ENTER: Final = """
+while [ "$1" != -- ]; do
+  echo $$ > "$1" || exit 127
+  shift
+done
+shift
+exec "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +100,19 @@ class Cgroup:
             return "memory"
         return "processes" if _read_count(self.at.pids / "pids.events", "max") else None
 
-    def remove(self) -> None:
-        """Remove the group, which must be empty. What is left is removed by `Cgroups.remove_orphans`."""
+    def entering_command(self) -> list[str]:
+        """Return the command that enters the group before it becomes another command."""
+        places = [str(folder / "cgroup.procs") for folder in self.at.folders]
+        return ["/bin/sh", "-c", _ENTER, "sh", *places, "--"]
+
+    def remove(self, *, patient: bool = False) -> None:
+        """Remove the group, which must be empty. What is left is removed by `Cgroups.remove_orphans`.
+
+        With `patient`, wait up to a second until it is empty.
+        """
         for folder in self.at.folders:
             with suppress(OSError):
-                folder.rmdir()
+                _remove(folder) if patient else folder.rmdir()
 
 
 def find_cgroups(mounts: str | None = None, own: str | None = None) -> Cgroups | None:

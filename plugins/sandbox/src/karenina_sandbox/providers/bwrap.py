@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from karenina_sandbox.limits.cgroups import Cgroups, find_cgroups
+from karenina_sandbox.limits.resources import limiting_command
 from karenina_sandbox.providers.bwrap_program import (
     LAST,
     Program,
@@ -95,7 +96,7 @@ class BwrapProvider:
         workspace = workspace.resolve()
         try:
             overlay = not in_place and self._overlays(program, workspace, scratch, cgroups)
-            uid = None if overlay or os.geteuid() != 0 else choose_uid(workspace)
+            uid = None if overlay or os.geteuid() != 0 else choose_uid(workspace, in_place=in_place)
             layers = make_layers(workspace, scratch, uid, overlay=overlay, in_place=in_place)
         except (OSError, ValueError) as error:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
@@ -130,13 +131,29 @@ class BwrapProvider:
     ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
         """Yield a command that runs `command` isolated, and its environment. The workspace is at its own path.
 
-        Memory, processes and files are not limited. As root, the files of the workspace get an unused owner.
+        Memory and processes are limited by control groups, if they are writable, and otherwise only processes. As root,
+        the files of the workspace get an unused owner.
         """
-        uid = None if os.geteuid() != 0 else await asyncio.to_thread(choose_uid, workspace or Path("/"))
+        uid, cgroup = None, None
+        if os.geteuid() == 0:
+            try:
+                uid = await asyncio.to_thread(choose_uid, workspace or Path("/"), in_place=workspace is not None)
+            except OSError as error:
+                raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
         try:
+            wrapped = await asyncio.to_thread(_wrap, command, workspace, policy, uid, network)
+            cgroups = self._cgroups()
+            if cgroups is not None:
+                try:
+                    cgroup = cgroups.create(policy.limits)
+                except OSError as error:
+                    raise SandboxError(f"the limits of a program cannot be set: {error}") from error
+                wrapped = [*cgroup.entering_command(), *wrapped]
             # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be the program's.
-            yield await asyncio.to_thread(_wrap, command, workspace, policy, uid, network), environment_of(policy)
+            yield wrapped, environment_of(policy)
         finally:
+            if cgroup is not None:
+                await asyncio.shield(asyncio.to_thread(cgroup.remove, patient=True))
             if uid is not None:
                 release_uid(uid)
 
@@ -149,7 +166,8 @@ def _wrap(command: Sequence[str], workspace: Path | None, policy: Policy, uid: i
     arguments = [*isolation(uid), *mount_arguments(policy)]
     if network:
         arguments.remove("--unshare-net")
-        arguments += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+        for file in ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf"):  # so that names of servers are found
+            arguments += ["--ro-bind-try", file, file]
     if workspace is not None:
         workspace = workspace.resolve()
         try:
@@ -160,6 +178,7 @@ def _wrap(command: Sequence[str], workspace: Path | None, policy: Policy, uid: i
         arguments += bind_arguments("--bind", str(workspace), str(workspace))
     arguments += ["--chdir", HOME if workspace is None else str(workspace), *LAST]
     prefix = [] if uid is None else drop_to(uid)
+    prefix += limiting_command(policy.limits, own_user=uid is not None)
     return [require_program().path, *arguments, "--", *prefix, *command_of(command, policy)]
 
 

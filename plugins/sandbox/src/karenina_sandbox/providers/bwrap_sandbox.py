@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import platform
 import resource
 import shutil
 import time
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from karenina_sandbox.limits.cgroups import Cgroup, Cgroups
+from karenina_sandbox.limits.resources import counts_by_namespace, largest_file
 from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_memory
 from karenina_sandbox.providers.layers import LayeredSandbox
 from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
@@ -39,9 +39,6 @@ exit 127
 If the run is killed before that, it ends: bubblewrap binds itself to the life of the run only after it has opened the
 sandbox, which would otherwise outlive the run.
 """
-_BLOCK: Final = 4096
-_NPROC_PER_NAMESPACE: Final = (5, 14)
-"""The Linux version since which the processes of a user are counted for each user namespace."""
 
 
 @dataclass(slots=True)
@@ -174,9 +171,9 @@ class _Command:
         limits = self.sandbox.policy.limits
         try:
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-            largest = limits.disk + _BLOCK  # with a block more than allowed, the command is stopped
+            largest = largest_file(limits)
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, largest))
-            if self.sandbox.prefix or _version() >= _NPROC_PER_NAMESPACE:
+            if self.sandbox.prefix or counts_by_namespace():
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (limits.processes, limits.processes))
             if self.sandbox.cgroups is None:
                 return None
@@ -263,8 +260,3 @@ def _find_excess(pid: int, memory: int, tasks: int) -> Stop | None:
 
 def _last_line(text: bytes) -> str:
     return ascii((text.decode("utf-8", "replace").strip().splitlines() or ["no message"])[-1])[1:-1]
-
-
-def _version() -> tuple[int, ...]:
-    """Return the first two numbers of the kernel's version."""
-    return tuple(int(number) for number in platform.release().split("-")[0].split(".")[:2])

@@ -71,7 +71,7 @@ class ContainerProvider:
         _remove_orphans(self.name)
         workspace = workspace.resolve()
         try:
-            owner = _owner(self.name, workspace)
+            owner = _owner(self.name, workspace, in_place=in_place)
             given = owner if os.geteuid() == 0 else None
             layers = make_layers(workspace, scratch, given, overlay=False, in_place=in_place)
         except (OSError, ValueError) as error:
@@ -241,11 +241,11 @@ def is_hybrid() -> bool:
     return Path("/sys/fs/cgroup/unified").is_dir() and not Path("/sys/fs/cgroup/cgroup.controllers").exists()
 
 
-def _owner(engine: Engine, workspace: Path) -> int | None:
+def _owner(engine: Engine, workspace: Path, *, in_place: bool) -> int | None:
     """Return the user id with which commands run in a container."""
     if engine == "docker" and "rootless" in _call(engine, "info", "--format", "{{.SecurityOptions}}"):
         return None
-    return choose_uid(workspace) if os.geteuid() == 0 else os.geteuid()
+    return choose_uid(workspace, in_place=in_place) if os.geteuid() == 0 else os.geteuid()
 
 
 def _find_problem(engine: Engine) -> str | None:

@@ -139,16 +139,19 @@ class LayeredSandbox:
         return await asyncio.to_thread(measure_files, [self.layers.changed], most)
 
 
-def choose_uid(workspace: Path) -> int:
+def choose_uid(workspace: Path, *, in_place: bool) -> int:
     """Return the unused user id that already owns the workspace, or one that nobody has, and reserve it.
 
     Each sandbox has its own, because the kernel counts the processes of a user. `release_uid` ends the reservation.
+    With `in_place`, the workspace gets this owner at once, so that all that work in it at the same time have the same.
     """
-    owner = workspace.stat().st_uid
     used = {owner for owner in _list_owners() if owner in _UNUSED}
     with _RESERVING:
+        owner = workspace.stat().st_uid
         free = [uid for uid in _UNUSED if uid not in used and not _RESERVED[uid]]
         chosen = owner if owner in _UNUSED else free[os.getpid() % len(free)] if free else _UNUSED[0]
+        if in_place:
+            os.chown(workspace, chosen, chosen)
         _RESERVED[chosen] += 1
     return chosen
 

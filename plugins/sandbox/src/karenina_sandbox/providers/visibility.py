@@ -27,7 +27,8 @@ def find_missing(command: Sequence[str], policy: Policy) -> str | None:
         return None
     needed = ", ".join(dict.fromkeys(str(_folder_of(path)) for path in missing))
     named = ", ".join(map(str, missing))
-    return f"the sandbox does not contain {named}, which {command[0]} needs; add {needed} to sandbox_mounts"
+    why = "" if named == command[0] else f", which {command[0]} needs"
+    return f"the sandbox does not contain {named}{why}; add {needed} to sandbox_mounts"
 
 
 def _programs(program: str, policy: Policy) -> Iterator[Path]:
