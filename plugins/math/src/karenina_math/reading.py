@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from karenina_math.operands import Operands
+from karenina_math.operands import APPLIED, Operands
 from karenina_math.tokens import DEEPEST, NotReadable, TooLarge, tokens_of
-from karenina_math.trees import Tree, beside, quotient
+from karenina_math.trees import Tree, beside, product, quotient
 
 _MOST_SYMBOLS: Final = 20
 _RELATIONS: Final = {
@@ -15,6 +15,7 @@ _RELATIONS: Final = {
 }  # fmt: skip
 _SET_SIGNS: Final = {"\\cup": "union", "\\cap": "intersection", "\\setminus": "difference", "\\backslash": "difference"}
 _TIMES: Final = frozenset({"*", "\\cdot", "\\times", "\\ast"})
+_INVERSE: Final[Tree] = ["minus", ["number", "1"]]
 _OVER: Final = frozenset({"/", "\\div"})
 _SEPARATORS: Final = frozenset({",", ";", "and", "or"})
 _CLOSING: Final = frozenset(
@@ -115,7 +116,7 @@ class _Reader(Operands):
                 right = self._power()
                 if minus:
                     right = ["minus", right]
-                left = quotient(left, right) if sign in _OVER else ["times", left, right]
+                left = quotient(left, right) if sign in _OVER else product(left, right, sign)
                 after_slash = sign == "/"
             elif self._starts_factor():
                 if self._kind() == "number":
@@ -156,14 +157,18 @@ class _Reader(Operands):
                 if self._take("\\circ"):
                     base = ["degrees", base]
                     continue
-                base = ["power", base, self._exponent()]
+                exponent = self._exponent()
+                if base[:1] == ["symbol"] and base[1] in APPLIED and exponent == _INVERSE and self._next() == "(":
+                    base = ["apply", f"{base[1]}^-1", self._primary()]
+                    continue
+                base = ["power", base, exponent]
             else:
                 return base
 
     def _starts_factor(self) -> bool:
         """Return whether the next token starts a factor, so that a product without a sign goes on."""
         text = self._next()
-        if self._kind() in ("number", "repeating", "based", "word"):
+        if self._kind() in ("number", "repeating", "based", "word", "name"):
             return True
         if text == "|":
             return not self._bars
