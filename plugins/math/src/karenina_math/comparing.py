@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, Final
@@ -12,7 +12,7 @@ import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, equal, number, value_of
 from karenina_math.matrices import matrices, order_counts, same_as_matrices
-from karenina_math.meanings import compared_bounds, other_meaning
+from karenina_math.meanings import compared_bounds, other_meaning, with_letter_i
 from karenina_math.notations import both_readings, two_readings, unknown_values
 from karenina_math.relations import critical_points, differ, have_same_solutions
 from karenina_math.solution_sets import has_no_other_roots, is_member, trial_points, with_points_between
@@ -31,25 +31,23 @@ from karenina_math.trees import (
     ends,
     grouped,
     hard_relations,
-    has_indices,
     is_name,
     is_real_set,
     is_solution_set,
     items_of,
     named_values,
-    other_names,
     readings,
-    renamed,
     spread,
     symbols_of,
     terms,
     unnamed,
     unnamed_set,
-    without_unit,
 )
 
 _TRIALS: Final = 8
 _MANY_TRIALS: Final = 24
+_WHOLE: Final = frozenset("klmn")
+"""Symbols that often stand for integers."""
 _ENOUGH: Final = 3
 """Number of points at which both expressions must have a value."""
 
@@ -90,6 +88,9 @@ def _compare_lists(truth: Tree, value: Tree, domain: str, ordered: bool, toleran
         return next((reply for reply in found if not isinstance(reply[0], bool)), [None, reason])
     if found[0] == [True] and {truth[0], value[0]} == {"and", "or"} and firsts[0][0] == "list":
         return [None, "one value says 'and', the other 'or'"]
+    one_or = [tree for tree in (truth, value) if tree[0] == "or"]
+    if found[0] == [True] and len(one_or) == 1 and named_values(one_or[0][1:]) is not None:
+        return [None, "the word 'or' is between the values of different symbols"]
     return found[0]
 
 
@@ -115,18 +116,13 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
                 return [None, "an angle without a sign for degrees"]
         if not verdict and (reason := other_meaning(truth, value, domain, is_same)) is not None:
             return [True] if reason == "" else [None, reason]
-        names = other_names(truth, value)
-        if not verdict and names and rules.same(_expanded(renamed(truth, names)), _expanded(value)):
-            one, other = (name or "the argument of a function" for name in next(iter(names.items())))
-            return [None, f"{one} and {other} may mean the same"]
-        numbers = [without_unit(unnamed(tree)) for tree in (truth, value)]
-        if not verdict and (numbers[0] is None) is not (numbers[1] is None):
-            alone = [number or unnamed(tree) for number, tree in zip(numbers, (truth, value), strict=True)]
-            if not symbols_of(alone) and rules.same(*map(_expanded, alone)):
-                return [None, "the letters after a number may be a unit"]
-        named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
-        if not verdict and (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
-            return [None, "the terms of a sequence may be the same with other indices"]
+        whole = symbols_of([truth, value]) & _WHOLE
+        if not verdict and whole and domain == "real":
+            integers = _Rules(domain, ordered, Fraction(tolerance), common=False, whole=whole)
+            if integers.same(_expanded(truth), _expanded(value)):
+                return [None, f"they are equal if {', '.join(sorted(whole))} are integers (set `domain` in the rule)"]
+        if verdict and domain != "complex" and (letters := with_letter_i(truth, value)) and not is_same(*letters):
+            return [None, "i may be a symbol"]
         if verdict and rules.untrue:
             return [None, "the parts of an equation with several signs are not equal"]
         if verdict and bases(truth) != bases(value):
@@ -156,10 +152,18 @@ def _expanded(tree: Tree) -> Tree:
 class _Rules:
     """The rules of a comparison."""
 
-    def __init__(self, domain: str, ordered: bool, tolerance: Fraction, common: bool, degrees: bool = True) -> None:
+    def __init__(
+        self,
+        domain: str,
+        ordered: bool,
+        tolerance: Fraction,
+        common: bool,
+        degrees: bool = True,
+        whole: Set[str] = frozenset(),
+    ) -> None:
         self.domain, self.ordered, self.tolerance = domain, ordered, tolerance
         self.common, self.degrees = common, degrees
-        self._whole: set[str] = set()
+        self._whole = {*whole}
         """Symbols in the bounds of sums, which stand for integers."""
         self.untrue = False
         """Whether an equation with several signs, such as *x = 12/2 = 5*, was found not to be true."""
@@ -266,6 +270,9 @@ class _Rules:
             return self._same_pairs(named, second[0])
         if others is not None and len(first) == 1 and first[0][0] == "tuple":
             return self._same_pairs(others, first[0])
+        letters = {name.strip('["]').removeprefix('symbol", "').partition("_")[0] for name in named or others or ()}
+        if not self.ordered and len(letters) > 1:
+            raise OutOfReach("which symbol has which value is stated only in one of the texts")
         is_system = all(item[0] == "relation" and assigned(item) is None for item in (*first, *second))
         if self.ordered and kinds <= {"list"} and not is_system:
             pairs = zip(first, second, strict=False)
@@ -430,7 +437,9 @@ class _Rules:
             finite = [*finite, *trial_points(relations, point), *(x for points in critical for x in points or ())]
         tried = with_points_between(finite)
         if not all(is_member(x, one, point) is is_member(x, other, point) for x in tried):
-            if relations and self.domain in ("positive", "integer"):
+            whole = [mpmath.floor(number(end)) + step for end in finite for step in (-1, 0, 1, 2)]
+            is_close = all(is_member(x, one, point) is is_member(x, other, point) for x in whole)
+            if (relations and self.domain == "positive") or (self.domain == "integer" and (relations or is_close)):
                 raise OutOfReach("inequalities are compared for all real numbers")
             return False
         if len(names) > 1:

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
-from karenina_math.evaluation import NoValue, OutOfReach, Point, number, value_of
+from karenina_math.constants import are_same_family
+from karenina_math.evaluation import NoValue, OutOfReach, Point, equal, number, value_of
 from karenina_math.trees import (
     Tree,
+    assigned,
     components,
     contains,
     contains_tree,
+    has_indices,
+    other_names,
     renamed,
     replaced,
     symbols_of,
     unnamed,
     with_one_form,
     with_real_roots,
+    without_unit,
 )
 
 _INTEGERS: Final = frozenset("klmnKLMNz")
 """Names of integers in the solutions of periodic equations."""
+_I: Final[Tree] = ["constant", "i"]
+_HBAR: Final[dict[str, Tree]] = {
+    '["symbol", "hbar"]': ["over", ["symbol", "h"], ["times", ["number", "2"], ["constant", "pi"]]]
+}
+_EMPTY_SETS: Final[list[Tree]] = [["symbol", name] for name in ("phi", "varphi", "Phi")]
 _BOUNDS: Final = frozenset({"O", "Theta", "Omega"})
 _LARGE: Final = ((10**40, 10**80), (200, 400))
 _SMALL_CHANGE: Final = 0.001
@@ -32,32 +44,89 @@ _LARGE_CHANGE: Final = 0.1
 
 def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree, Tree], bool]) -> str | None:
     """Return the reason why trees that differ may be the same, an empty text if they are, or None if they are not."""
-    both = (truth, value)
-    if domain in ("real", "integer"):
-        real = [with_real_roots(tree) for tree in both]
-        if real != [*both] and is_same(*real):
-            return "" if symbols_of([*both]) else "a root of a negative number may be real or complex"
-    forms = [with_one_form(tree) for tree in both]
-    are_unique = all(len(symbols_of(one)) == len(symbols_of(tree)) for one, tree in zip(forms, both, strict=True))
-    if forms != [*both] and are_unique and is_same(*forms):
-        return "two forms of a Greek letter may be the same symbol"
-    for one, other in (both, both[::-1]):
-        one, other = unnamed(one), unnamed(other)
-        if one[0] == "tuple" and (parts := components(other, len(one) - 1)) and is_same(one, ["tuple", *parts]):
-            return "i, j and k may be unit vectors"
-        has_j = contains_tree(one, ["constant", "i"]) and "j" in symbols_of(other) - symbols_of(one)
-        if has_j and is_same(one, replaced(other, {'["symbol", "j"]': ["constant", "i"]})):
-            return "j may be the imaginary unit"
-    ours, theirs = (symbols_of(one) - symbols_of(other) for one, other in (both, both[::-1]))
-    for name, others in [*((name, theirs) for name in ours), *((name, ours) for name in theirs)]:
-        if name.startswith("Delta ") and any(other.startswith(f"{name[6:]}_") for other in others):
-            return f"{name} may be a difference such as {name[6:]}_2 - {name[6:]}_1"
-    are_integers = (
-        len(ours) == len(theirs) == 1 and ours | theirs <= _INTEGERS and all(contains((t,), "pi") for t in both)
-    )
-    if are_integers and is_same(renamed(truth, dict(zip(ours, theirs, strict=True))), value):
-        return "two names may stand for any integer"
+    for one, other, reason in (*_other_texts(truth, value, domain), *_other_letters(truth, value)):
+        if is_same(one, other):
+            return reason
+    for one, other in ((truth, value), (value, truth)):
+        others = symbols_of(other)
+        for name in symbols_of(one) - others:
+            if name.startswith("Delta ") and any(other.startswith(f"{name[6:]}_") for other in others):
+                return f"{name} may be a difference such as {name[6:]}_2 - {name[6:]}_1"
+        if one == ["set"] and other in _EMPTY_SETS:
+            return "the letter may be the sign of the empty set"
+    if _have_same_integers(unnamed(truth), unnamed(value)):
+        return "the values may be the same for other integers"
+    if are_same_family(truth, value):
+        return "the constants of an integration may have other names and values"
+    named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
+    if (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
+        return "the terms of a sequence may be the same with other indices"
     return None
+
+
+def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, Tree, str]]:
+    """Yield pairs of trees with other meanings of what is written, and what it means if they are the same."""
+    real = [with_real_roots(tree) for tree in (truth, value)]
+    if domain in ("real", "integer") and real != [truth, value]:
+        yield *real, "" if symbols_of([truth, value]) else "a root of a negative number may be real or complex"
+    for one, other in ((truth, value), (value, truth)):
+        items = other[3:] if other[:3] == ["interval", True, True] else other[1:]
+        if one[0] in ("list", "and") and other[0] in ("tuple", "interval"):
+            yield ["list", *one[1:]], ["list", *items], "a list and a tuple or interval have the same items"
+        one, other = unnamed(one), unnamed(other)
+        if one[0] == "tuple" and (parts := components(other, len(one) - 1)):
+            yield one, ["tuple", *parts], "i, j and k may be unit vectors"
+        if (number := without_unit(one)) is not None and without_unit(other) is None and not symbols_of(other):
+            yield number, other, "the letters after a number may be a unit"
+
+
+def _other_letters(truth: Tree, value: Tree) -> Iterator[tuple[Tree, Tree, str]]:
+    """Yield pairs of trees with other letters, and what it means if they are the same."""
+    both = [truth, value]
+    forms = [with_one_form(tree) for tree in both]
+    if forms != both and all(
+        len(symbols_of(one)) == len(symbols_of(other)) for one, other in zip(forms, both, strict=True)
+    ):
+        yield *forms, "two forms of a Greek letter may be the same symbol"
+    for one, other in (both, both[::-1]):
+        names = symbols_of(one)
+        if contains_tree(other, _I) and "j" in names - symbols_of(other):
+            yield replaced(one, {'["symbol", "j"]': _I}), other, "j may be the imaginary unit"
+        if contains_tree(other, _I) and "I" in names:
+            yield one, replaced(other, {json.dumps(_I): ["symbol", "I"]}), "i may be a symbol"
+        if "hbar" in names:
+            yield replaced(one, _HBAR), other, ""
+        if zeros := {name: f"{name[:-1]}0" for name in names if name.endswith(("_o", "_O"))}:
+            yield renamed(one, zeros), other, "an o may be a zero"
+    if names := other_names(truth, value):
+        ours, theirs = (name or "the argument of a function" for name in next(iter(names.items())))
+        yield renamed(truth, names), value, f"{ours} and {theirs} may mean the same"
+    ours, theirs = symbols_of(truth) - symbols_of(value), symbols_of(value) - symbols_of(truth)
+    if len(ours) == len(theirs) == 1 and ours | theirs <= _INTEGERS and all(contains((tree,), "pi") for tree in both):
+        yield renamed(truth, dict(zip(ours, theirs, strict=True))), value, "two names may stand for any integer"
+
+
+def with_letter_i(truth: Tree, value: Tree) -> list[Tree] | None:
+    """Return the trees with a symbol for *i* if the truth contains *i^2* beside other symbols, otherwise None."""
+    if not contains_tree(truth, ["power", _I, ["number", "2"]]) or not symbols_of(truth):
+        return None
+    return [replaced(tree, {json.dumps(_I): ["symbol", "i"]}) for tree in (truth, value)]
+
+
+def _have_same_integers(one: Tree, other: Tree) -> bool:
+    """Return whether two expressions of one integer, such as *\\frac{\\pi}{4} + n\\pi*, have the same values."""
+    names = symbols_of([one, other])
+    if len(names) != 1 or not names <= _INTEGERS or not all(contains((tree,), "pi") for tree in (one, other)):
+        return False
+    points = [Point(lambda _, place=place: Fraction(place)) for place in range(3)]
+    try:
+        values = [[number(value_of(tree, point)) for point in points] for tree in (one, other)]
+        shift = (values[1][0] - values[0][0]) / (values[0][1] - values[0][0])
+    except (NoValue, OutOfReach, ZeroDivisionError):
+        return False
+    steps = [[b - a for a, b in pairwise(row)] for row in values]
+    are_linear = all(equal(first, second) for first, second in steps) and equal(abs(steps[0][0]), abs(steps[1][0]))
+    return are_linear and equal(shift, mpmath.nint(mpmath.re(shift)))
 
 
 def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
@@ -67,12 +136,11 @@ def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
         return None
     names = sorted(symbols_of([one, other]))
     for order in (names, names[::-1]):
-        change = next(
-            (found for sizes in _LARGE if (found := _change(one[2], other[2], order, sizes)) is not None), 0.01
-        )
-        if change > _LARGE_CHANGE:
+        changes = [_change(one[2], other[2], order, sizes) for sizes in _LARGE]
+        change = next((found for found in changes if found is not None), None)
+        if change is not None and change > _LARGE_CHANGE:
             return [False]
-        if change > _SMALL_CHANGE:
+        if change is None or change > _SMALL_CHANGE:
             return [None, "whether the bounds grow alike is not decided"]
     return [True] if truth[0] == value[0] else [None, "one value is an equation with a bound, the other a bound"]
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from karenina_math.tokens import FUNCTIONS, GREEK, Cursor, NotReadable, Token, TooLarge
-from karenina_math.trees import Tree, is_index, quotient, symbols_of
+from karenina_math.trees import Tree, contains, is_index, quotient, symbols_of
 
 _FRACTIONS: Final = frozenset({"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"})
 _MATRICES: Final = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "array"})
@@ -181,7 +181,7 @@ class Operands(Cursor, ABC):
                 if self._take("\\}"):
                     return ["set"]
                 found = self.items()
-                if any(item[0] == "relation" and item[1][0] == "ratio" for item in found[1:]):
+                if any(item[0] == "relation" and contains(item[1::2], "ratio") for item in found[1:]):
                     raise TooLarge("a set with a condition is not read")
                 self._expect("\\}")
                 return ["set", *found[1:]]

@@ -6,7 +6,7 @@ from typing import Final
 
 from karenina_math.operands import APPLIED, Operands
 from karenina_math.tokens import DEEPEST, NotReadable, TooLarge, tokens_of
-from karenina_math.trees import Tree, beside, product, quotient
+from karenina_math.trees import SETS, Tree, beside, product, quotient
 
 _MOST_SYMBOLS: Final = 20
 _RELATIONS: Final = {
@@ -19,7 +19,7 @@ _INVERSE: Final[Tree] = ["minus", ["number", "1"]]
 _OVER: Final = frozenset({"/", "\\div"})
 _SEPARATORS: Final = frozenset({",", ";", "and", "or"})
 _CLOSING: Final = frozenset(
-    {")", "]", "}", "\\}", ",", ";", ":", "&", "\\\\", "\\end", "\\rfloor", "\\rceil", "\\rangle"}
+    {")", "]", "}", "\\}", ",", ";", ":", "&", "\\\\", "\\end", "\\rfloor", "\\rceil", "\\rangle", "\\over", "\\choose"}
 )
 
 
@@ -85,6 +85,9 @@ class _Reader(Operands):
     def _set(self) -> Tree:
         """Return a sum, or several sets with the signs between them."""
         left = self._sum()
+        if self._next() in ("\\over", "\\choose"):
+            is_choice = self._take("\\choose") or not self._take("\\over")
+            left = ["binomial", left, self._sum()] if is_choice else quotient(left, self._sum())
         while (kind := _SET_SIGNS.get(self._next())) is not None:
             self.place += 1
             left = [kind, left, self._sum()]
@@ -100,6 +103,9 @@ class _Reader(Operands):
             elif terms:
                 break
             term = self._product()
+            if sign == "-" and terms and terms[-1][0] in SETS and term[0] in SETS:
+                terms[-1] = ["difference", terms[-1], term]
+                continue
             kind = {"-": "minus", "\\pm": "pm", "\\mp": "mp"}.get(sign)
             terms.append([kind, term] if kind is not None else term)
         return terms[0] if len(terms) == 1 else ["sum", *terms]

@@ -77,9 +77,11 @@ GREEK: Final = frozenset(
     ]
 )
 _GREEK_LETTERS: Final = {
-    unicodedata.lookup(f"GREEK SMALL LETTER {name.replace('lambda', 'lamda')}"): name
+    unicodedata.lookup(
+        f"GREEK {'SMALL' if name.islower() else 'CAPITAL'} LETTER {name.lower().replace('lambda', 'lamda')}"
+    ): name
     for name in GREEK
-    if name.islower() and not name.startswith("var")
+    if not name.startswith("var")
 }
 _SAME: Final = {
     "\u2212": "-", "\u2013": "-", "\u00d7": r"\times ", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/",

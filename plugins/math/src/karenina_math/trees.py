@@ -164,6 +164,9 @@ def readings(tree: Tree) -> list[Tree]:
     if tree[0] not in ("list", "and", "or"):
         return [tree]
     items = [readings(item)[0] for item in tree[1:]]
+    named = [item for item in items if item[0] != "relation" or item[2:] != ["in", ["reals"]]]
+    if len(named) == 1 and named[0][0] == "relation":  # x > 2, x \\in R
+        return named
     if items[0][0] == "relation" and items[0][2:3] == ["!="] and not symbols_of(items[1:]):  # x \\ne 1, 2
         items = [items[0], *(["relation", items[0][1], "!=", item] for item in items[1:])]
     if not all(map(_is_condition, items)) or len(symbols_of(items)) != 1 or not any(map(is_solution_set, items)):
