@@ -12,7 +12,7 @@ import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, number, value_of
 from karenina_math.relations import zeros
-from karenina_math.trees import Tree, assigned, contains_tree, difference, symbols_of, unnamed
+from karenina_math.trees import Tree, assigned, contains, contains_tree, difference, symbols_of, unnamed
 
 _CONSTANT: Final = re.compile(r"[CK](?:_\w)?'*")
 _SEVERAL: Final = re.compile(r"[A-D]|[CcKk]_\w")
@@ -42,11 +42,13 @@ def are_same_family(truth: Tree, value: Tree) -> bool:
     others = [name for name in symbols_of(value) - variables if _OTHER_NAME.fullmatch(name)]
     if not variables or len(constants) != len(others) or symbols_of(value) != variables | {*others}:
         return False
+    one, other = _equations(truth, value)
+    if contains((one, other), "apply"):
+        return False
     if len(constants) > 1:
         return _span_the_same(unnamed(truth), unnamed(value), sorted(constants), sorted(others))
     if len(constants) != 1 or not (_is_added(truth, constants[0]) or contains_tree(truth, ["constant", "e"])):
         return False
-    one, other = _equations(truth, value)
     return _depend_on_each_other(one, constants[0], other, others[0], sorted(symbols_of(one) - {constants[0]}))
 
 
@@ -122,14 +124,14 @@ def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Seq
 
 def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]] | None:
     """Return an expression without its constants, and what each is multiplied by, at some points, if it is linear."""
-
     trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]
 
     def values(numbers: Mapping[str, Fraction]) -> list[Any]:
-        points = (
-            Point(lambda name, trial=trial: numbers[name] if name in numbers else trial(name)) for trial in trials
-        )
-        return [number(value_of(tree, point)) for point in points]
+        found = []
+        for trial in trials:
+            point = Point({**{name: trial(name) for name in symbols_of(tree)}, **numbers}.__getitem__)
+            found.append(number(value_of(tree, point)))
+        return found
 
     base = values(dict.fromkeys(constants, Fraction(0)))
     units = [values({name: Fraction(name == one) for name in constants}) for one in constants]

@@ -98,9 +98,9 @@ def _other_letters(truth: Tree, value: Tree) -> Iterator[tuple[Tree, Tree, str]]
             yield replaced(one, _HBAR), other, ""
         if zeros := {name: f"{name[:-1]}0" for name in names if name.endswith(("_o", "_O"))}:
             yield renamed(one, zeros), other, "an o may be a zero"
-    if names := other_names(truth, value):
-        ours, theirs = (name or "the argument of a function" for name in next(iter(names.items())))
-        yield renamed(truth, names), value, f"{ours} and {theirs} may mean the same"
+    for name, other_name in (pair := other_names(truth, value)).items():
+        meant = [name or "the argument of a function", other_name or "the argument of a function"]
+        yield renamed(truth, pair), value, f"{meant[0]} and {meant[1]} may mean the same"
     ours, theirs = symbols_of(truth) - symbols_of(value), symbols_of(value) - symbols_of(truth)
     if len(ours) == len(theirs) == 1 and ours | theirs <= _INTEGERS and all(contains((tree,), "pi") for tree in both):
         yield renamed(truth, dict(zip(ours, theirs, strict=True))), value, "two names may stand for any integer"
@@ -116,9 +116,14 @@ def with_letter_i(truth: Tree, value: Tree) -> list[Tree] | None:
 def _have_same_integers(one: Tree, other: Tree) -> bool:
     """Return whether two expressions of one integer, such as *\\frac{\\pi}{4} + n\\pi*, have the same values."""
     names = symbols_of([one, other])
-    if len(names) != 1 or not names <= _INTEGERS or not all(contains((tree,), "pi") for tree in (one, other)):
+    if (
+        contains((one, other), "apply")
+        or len(names) != 1
+        or not names <= _INTEGERS
+        or not all(contains((tree,), "pi") for tree in (one, other))
+    ):
         return False
-    points = [Point(lambda _, place=place: Fraction(place)) for place in range(3)]
+    points = [Point(dict.fromkeys(names, Fraction(place)).__getitem__) for place in range(3)]
     try:
         values = [[number(value_of(tree, point)) for point in points] for tree in (one, other)]
         shift = (values[1][0] - values[0][0]) / (values[0][1] - values[0][0])
@@ -133,6 +138,8 @@ def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
     """Return the verdict on two bounds such as *O(n^2)*, which are equal if they grow alike, or None for others."""
     one, other = unnamed(truth), unnamed(value)
     if not (one[0] == other[0] == "apply" and one[1] == other[1] and one[1] in _BOUNDS):
+        return None
+    if contains((one[2], other[2]), "apply"):
         return None
     names = sorted(symbols_of([one, other]))
     for order in (names, names[::-1]):
