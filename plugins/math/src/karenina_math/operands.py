@@ -16,11 +16,10 @@ APPLIED: Final = frozenset({*"fghFGHPO", "Theta", "Omega"})
 _OFTEN_APPLIED: Final = frozenset({"Gamma", "Delta", "Phi", "zeta", "delta", "E"})
 """Names that may be functions, whatever their argument is."""
 _OF_TIME: Final = frozenset({*"xyuvsqT", "theta"})
-_ATOM: Final = (
-    r"-?(?:[\d.]+|[\d.]*(?:[A-Za-z]|\\[a-zA-Z]{2,})'*(?:_\w|_\{\w+\})?(?:/\d+)?|\\[dt]?frac\{?\w\}?\{?\d+\}?)"
-)
+"""Names that may be functions of *t* or *n*, as in *x(t - 2)* and *T(n/2)*."""
+_ATOM: Final = r"-?(?:[\d.]+|(?:[A-Za-z]|\\[a-zA-Z]{2,})'*(?:_\w|_\{\w+\})?)"
 _ATOMS: Final = re.compile(f"{_ATOM}(?:,{_ATOM})*")
-"""What is in brackets as an argument, but hardly as a factor: *2*, *x*, *2x*, *n/2*, *x, t*."""
+"""What is in brackets as an argument, but hardly as a factor: *2*, *x*, or *x, t*."""
 _BASES: Final = [str(base) for base in range(2, 37)]
 
 
@@ -332,9 +331,10 @@ class Operands(Cursor, ABC):
             return False
         if self._next() == "[" and any(token.text == "," for token in inside):  # an interval
             return False
+        text = "".join(token.text for token in inside)
         letters = {token.text for token in inside if token.kind == "word" or token.text[1:] in GREEK}
-        is_time = name in _OF_TIME and (letters == {"t"} or letters == {"n"})
-        return is_time or name in _OFTEN_APPLIED or bool(_ATOMS.fullmatch("".join(token.text for token in inside)))
+        is_time = name in _OF_TIME and letters in ({"t"}, {"n"}) and "_" not in text  # v(t - t_0) is a distance
+        return is_time or name in _OFTEN_APPLIED or bool(_ATOMS.fullmatch(text))
 
     def _rest(self) -> str:
         """Return the text of the tokens that come next."""
