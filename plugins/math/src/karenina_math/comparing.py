@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, Final
@@ -10,6 +11,9 @@ from typing import Any, Final
 import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, equal, number, value_of
+from karenina_math.matrices import matrices, order_counts, same_as_matrices
+from karenina_math.meanings import compared_bounds, other_meaning, with_letter_i
+from karenina_math.notations import both_readings, two_readings, unknown_values
 from karenina_math.relations import critical_points, differ, have_same_solutions
 from karenina_math.solution_sets import has_no_other_roots, is_member, trial_points, with_points_between
 from karenina_math.trees import (
@@ -20,7 +24,6 @@ from karenina_math.trees import (
     as_set,
     assigned,
     bases,
-    components,
     contains,
     contains_tree,
     counts,
@@ -28,36 +31,53 @@ from karenina_math.trees import (
     ends,
     grouped,
     hard_relations,
-    has_indices,
     is_name,
     is_real_set,
     is_solution_set,
     items_of,
     named_values,
-    other_names,
     readings,
-    renamed,
-    replaced,
     spread,
     symbols_of,
     terms,
     unnamed,
     unnamed_set,
-    with_one_form,
-    with_real_roots,
-    without_unit,
 )
 
 _TRIALS: Final = 8
 _MANY_TRIALS: Final = 24
-_INTEGERS: Final = frozenset("klmnKLMNz")
-"""Names of integers in the solutions of periodic equations."""
+_WHOLE: Final = frozenset("klmn")
+"""Symbols that often stand for integers."""
 _ENOUGH: Final = 3
 """Number of points at which both expressions must have a value."""
 
 
 def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
     """Return [True] or [False], or a list of None and the reason why the trees cannot be compared."""
+    pairs = both_readings(truth, value)
+    if (verdict := compared_bounds(*pairs[0])) is not None:
+        return verdict
+    replies = []
+    for pair in pairs:
+        replies.append(_compare_lists(*pair, domain, ordered, tolerance))
+        if replies[0][0] is True:
+            break
+    functions = [unknown_values(tree) for tree in pairs[0]]
+    if replies[0] != replies[-1]:
+        return replies[0] if replies[0][0] is None else [None, two_readings(pairs)]
+    if replies[0] == [False] and functions[0] != functions[1]:
+        name = json.loads(min(functions[0] ^ functions[1]))[1]
+        return [None, f"which values the function {name} has is not known"]
+    names = matrices(truth, value)
+    if isinstance(replies[0][0], bool) and order_counts(pairs[-1], names):
+        same = same_as_matrices(*pairs[-1], names)
+        if same is not replies[0][0] and (same is not None or replies[0][0]):
+            return [None, f"the order of factors counts if {', '.join(sorted(names))} are matrices"]
+    return replies[0]
+
+
+def _compare_lists(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
+    """Return what `compare` does, for one reading of functions and products."""
     firsts, seconds = readings(truth), readings(value)
     pairs = list(zip(firsts, seconds, strict=False))
     if len(firsts) != len(seconds):
@@ -68,11 +88,21 @@ def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str
         return next((reply for reply in found if not isinstance(reply[0], bool)), [None, reason])
     if found[0] == [True] and {truth[0], value[0]} == {"and", "or"} and firsts[0][0] == "list":
         return [None, "one value says 'and', the other 'or'"]
+    one_or = [tree for tree in (truth, value) if tree[0] == "or"]
+    if found[0] == [True] and len(one_or) == 1 and named_values(one_or[0][1:]) is not None:
+        return [None, "the word 'or' is between the values of different symbols"]
     return found[0]
 
 
 def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
     """Return what `compare` does, for one reading of each tree."""
+
+    def is_same(one: Tree, other: Tree) -> bool:
+        try:
+            return rules.same(_expanded(one), _expanded(other))
+        except NoValue:
+            return False
+
     try:
         rules = _Rules(domain, ordered, Fraction(tolerance), common=False)
         verdict = rules.same(_expanded(truth), _expanded(value))
@@ -84,20 +114,15 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
             radians = _Rules(domain, ordered, Fraction(tolerance), common=False, degrees=False)
             if radians.same(_expanded(truth), _expanded(value)):
                 return [None, "an angle without a sign for degrees"]
-        if not verdict and (reason := _other_meaning(truth, value, rules)) is not None:
+        if not verdict and (reason := other_meaning(truth, value, domain, is_same)) is not None:
             return [True] if reason == "" else [None, reason]
-        names = other_names(truth, value)
-        if not verdict and names and rules.same(_expanded(renamed(truth, names)), _expanded(value)):
-            one, other = (name or "the argument of a function" for name in next(iter(names.items())))
-            return [None, f"{one} and {other} may mean the same"]
-        numbers = [without_unit(unnamed(tree)) for tree in (truth, value)]
-        if not verdict and (numbers[0] is None) is not (numbers[1] is None):
-            alone = [number or unnamed(tree) for number, tree in zip(numbers, (truth, value), strict=True)]
-            if not symbols_of(alone) and rules.same(*map(_expanded, alone)):
-                return [None, "the letters after a number may be a unit"]
-        named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
-        if not verdict and (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
-            return [None, "the terms of a sequence may be the same with other indices"]
+        whole = symbols_of([truth, value]) & _WHOLE
+        if not verdict and whole and domain == "real":
+            integers = _Rules(domain, ordered, Fraction(tolerance), common=False, whole=whole)
+            if integers.same(_expanded(truth), _expanded(value)):
+                return [None, f"they are equal if {', '.join(sorted(whole))} are integers (set `domain` in the rule)"]
+        if verdict and domain != "complex" and (letters := with_letter_i(truth, value)) and not is_same(*letters):
+            return [None, "i may be a symbol"]
         if verdict and rules.untrue:
             return [None, "the parts of an equation with several signs are not equal"]
         if verdict and bases(truth) != bases(value):
@@ -107,40 +132,6 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
     except OutOfReach as error:
         return [None, str(error)]
     return [verdict]
-
-
-def _other_meaning(truth: Tree, value: Tree, rules: _Rules) -> str | None:
-    """Return the reason why trees that differ may be the same, an empty text if they are, or None if they are not."""
-
-    def is_same(one: Tree, other: Tree) -> bool:
-        try:
-            return rules.same(_expanded(one), _expanded(other))
-        except NoValue:
-            return False
-
-    both = (truth, value)
-    if rules.domain in ("real", "integer"):
-        real = [with_real_roots(tree) for tree in both]
-        if real != [*both] and is_same(*real):
-            return "" if symbols_of([*both]) else "a root of a negative number may be real or complex"
-    forms = [with_one_form(tree) for tree in both]
-    are_unique = all(len(symbols_of(one)) == len(symbols_of(tree)) for one, tree in zip(forms, both, strict=True))
-    if forms != [*both] and are_unique and is_same(*forms):
-        return "two forms of a Greek letter may be the same symbol"
-    for one, other in (both, both[::-1]):
-        one, other = unnamed(one), unnamed(other)
-        if one[0] == "tuple" and (parts := components(other, len(one) - 1)) and is_same(one, ["tuple", *parts]):
-            return "i, j and k may be unit vectors"
-        has_j = contains_tree(one, ["constant", "i"]) and "j" in symbols_of(other) - symbols_of(one)
-        if has_j and is_same(one, replaced(other, {'["symbol", "j"]': ["constant", "i"]})):
-            return "j may be the imaginary unit"
-    ours, theirs = (symbols_of(one) - symbols_of(other) for one, other in (both, both[::-1]))
-    are_integers = (
-        len(ours) == len(theirs) == 1 and ours | theirs <= _INTEGERS and all(contains((t,), "pi") for t in both)
-    )
-    if are_integers and is_same(renamed(truth, dict(zip(ours, theirs, strict=True))), value):
-        return "two names may stand for any integer"
-    return None
 
 
 def _expanded(tree: Tree) -> Tree:
@@ -161,10 +152,18 @@ def _expanded(tree: Tree) -> Tree:
 class _Rules:
     """The rules of a comparison."""
 
-    def __init__(self, domain: str, ordered: bool, tolerance: Fraction, common: bool, degrees: bool = True) -> None:
+    def __init__(
+        self,
+        domain: str,
+        ordered: bool,
+        tolerance: Fraction,
+        common: bool,
+        degrees: bool = True,
+        whole: Set[str] = frozenset(),
+    ) -> None:
         self.domain, self.ordered, self.tolerance = domain, ordered, tolerance
         self.common, self.degrees = common, degrees
-        self._whole: set[str] = set()
+        self._whole = {*whole}
         """Symbols in the bounds of sums, which stand for integers."""
         self.untrue = False
         """Whether an equation with several signs, such as *x = 12/2 = 5*, was found not to be true."""
@@ -271,6 +270,9 @@ class _Rules:
             return self._same_pairs(named, second[0])
         if others is not None and len(first) == 1 and first[0][0] == "tuple":
             return self._same_pairs(others, first[0])
+        letters = {name.strip('["]').removeprefix('symbol", "').partition("_")[0] for name in named or others or ()}
+        if not self.ordered and len(letters) > 1:
+            raise OutOfReach("which symbol has which value is stated only in one of the texts")
         is_system = all(item[0] == "relation" and assigned(item) is None for item in (*first, *second))
         if self.ordered and kinds <= {"list"} and not is_system:
             pairs = zip(first, second, strict=False)
@@ -317,9 +319,12 @@ class _Rules:
             named = first if first is not None else second
             return named is not None and self.same(named[1], other if first is not None else one)
         if first is not None and second is not None:
-            is_function = {first[0][0], second[0][0]} == {"apply", "symbol"}  # f(x) = 2x and y = 2x
+            names = {name[0]: name for name in (first[0], second[0])}
+            is_function = names.keys() == {"apply", "symbol"} and symbols_of(names["apply"])  # f(x) = 2x and y = 2x
             if (first[0] == second[0] or is_function) and self.same(first[1], second[1]):
                 return True
+            if is_function and names["apply"][1] == names["symbol"][1]:
+                return False
             if first[0] == second[0] and not any(contains_tree(pair[1], pair[0]) for pair in (first, second)):
                 return False
         if len(one) != 4 or len(other) != 4:
@@ -432,7 +437,9 @@ class _Rules:
             finite = [*finite, *trial_points(relations, point), *(x for points in critical for x in points or ())]
         tried = with_points_between(finite)
         if not all(is_member(x, one, point) is is_member(x, other, point) for x in tried):
-            if relations and self.domain in ("positive", "integer"):
+            whole = [mpmath.floor(number(end)) + step for end in finite for step in (-1, 0, 1, 2)]
+            is_close = all(is_member(x, one, point) is is_member(x, other, point) for x in whole)
+            if (relations and self.domain == "positive") or (self.domain == "integer" and (relations or is_close)):
                 raise OutOfReach("inequalities are compared for all real numbers")
             return False
         if len(names) > 1:

@@ -23,6 +23,7 @@ _OTHER_READINGS: Final = (
     (re.compile(r"(?<![\w.])(\d{1,3})\s?P\s?(\d{1,3})(?![\w.])"), r"(\\binom{\1}{\2} \\cdot \2!)"),
     (re.compile(r"(?<![\w\\])C\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"\\binom{\1}{\2}"),
     (re.compile(r"(?<![\w\\])P\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
+    (re.compile(r"(?<![\w\\])C_(?:\{(\w{1,3})\}|(\w))\^(?:\{(\w{1,3})\}|(\w))"), r"\\binom{\1\2}{\3\4}"),
     (re.compile(r"\^(-?\d+[a-z])(?![\w^])"), r"^{\1}"),
     (re.compile(r"(?<![\w\\])P[iI]\b"), r"\\pi "),
     (re.compile(r"^[\s$]*[A-Za-z]\s?\([a-z]\)\s?=\s?(?=\$?\\?(?:mathcal\s?\{?\s?)?(?:O|Theta|Omega|Θ|Ω)\b)"), ""),
@@ -46,13 +47,16 @@ class MathEqual(ReadingPrimitive, defer_build=True):
       ("not_judged", the default).
 
     Expressions are equal if they have the same values, to 45 digits, at several points. Equal are *x = 3* or
-    the segment *AB = 3* and *3*, named values *x = 2, y = 1* and the pair *(2, 1)*, an inequality and its interval, and
-    the equations *F = ma* and *a = F/m*. The letters *i* and *e* are constants. Undecided are *log* if the result
+    the segment *AB = 3* and *3*, *v(t) = 3t^2* and *3t^2*, named values *x = 2, y = 1* and the pair *(2, 1)*, an
+    inequality and its interval, the equations *F = ma* and *a = F/m*, and bounds that grow alike, as *O(2n)* and
+    *O(n)*. The letters *i* and *e* are constants, and *\\Delta x* is one symbol. Undecided are *log* if the result
     depends on its base, *1/2x*, the same number in another base (*204_5* for *54*) or with a unit (*3 cm* for *3*),
-    the words *1 or 2* for *1 and 2*, equations that are equal for positive numbers only, the constant of an integration
-    with another name (*x^2 + c* for *x^2 + C*), two forms of a Greek letter, *j* for *i*, *5C2* and *P(5, 2)*, infinite
-    sums, *1,22* for *1.22*, a text of more than 2,000 characters,
-    and a comparison that takes too long.
+    the words *1 or 2* for *1 and 2*, the list *1, 2* for *(1, 2)*, equations that are equal for positive numbers or
+    integers only, the constant of an integration with another name or value (*x^2 - c* for *x^2 + C*), values of
+    functions that are not defined (*\\Gamma(5)* for *24*), letters before brackets that may be functions or factors
+    (*2\\Phi(1)* for *\\Phi(2)*), another order of factors that may be matrices or vectors (*A^{-1}B* for *BA^{-1}*,
+    *u \\times v* for *v \\times u*), two forms of a Greek letter, *j* for *i*, *5C2* and *P(5, 2)*, infinite sums,
+    *1,22* for *1.22*, a text of more than 2,000 characters, and a comparison that takes too long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

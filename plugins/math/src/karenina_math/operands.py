@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from typing import Final
 
 from karenina_math.tokens import FUNCTIONS, GREEK, Cursor, NotReadable, Token, TooLarge
-from karenina_math.trees import Tree, is_index, quotient, symbols_of
+from karenina_math.trees import Tree, contains, is_index, quotient, symbols_of
 
 _FRACTIONS: Final = frozenset({"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"})
 _MATRICES: Final = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "array"})
-_APPLIED: Final = frozenset("fghFGHP")
+APPLIED: Final = frozenset({*"fghFGHPO", "Theta", "Omega"})
+"""Names of functions, whatever their argument is."""
+_OFTEN_APPLIED: Final = frozenset({"Gamma", "Delta", "Phi", "zeta", "delta", "E"})
+"""Names that may be functions, whatever their argument is."""
+_OF_TIME: Final = frozenset({*"xyuvsqT", "theta"})
+"""Names that may be functions of *t* or *n*, as in *x(t - 2)* and *T(n/2)*."""
+_ATOM: Final = r"-?(?:[\d.]+|(?:[A-Za-z]|\\[a-zA-Z]{2,})'*(?:_\w|_\{\w+\})?)"
+_ATOMS: Final = re.compile(f"{_ATOM}(?:,{_ATOM})*")
+"""What is in brackets as an argument, but hardly as a factor: *2*, *x*, or *x, t*."""
 _BASES: Final = [str(base) for base in range(2, 37)]
 
 
@@ -89,6 +98,8 @@ class Operands(Cursor, ABC):
                 return ["based", token.text, base]
             case "word":
                 return self._symbol(token.text)
+            case "name":
+                return ["apply", token.text, self._primary()]
         return self._command(token.text) if token.kind == "command" else self._bracket(token.text)
 
     def _base(self, digits: str) -> int:
@@ -154,6 +165,11 @@ class Operands(Cursor, ABC):
         if plain in GREEK or plain in ("hbar", "ell"):
             return self._symbol(plain)
         match name:
+            case "\\bold":
+                tree = self._primary()
+                return [*tree, "bold"] if tree[0] == "symbol" else tree
+            case "\\pi" if self.place == 1 and re.fullmatch(r"\(\d+\)", self._rest()):
+                return ["call", ["constant", "pi"], self._primary()]
             case "\\pi" | "\\infty":
                 return ["constant", plain]
             case "\\emptyset" | "\\varnothing":
@@ -164,7 +180,7 @@ class Operands(Cursor, ABC):
                 if self._take("\\}"):
                     return ["set"]
                 found = self.items()
-                if any(item[0] == "relation" and item[1][0] == "ratio" for item in found[1:]):
+                if any(item[0] == "relation" and contains(item[1::2], "ratio") for item in found[1:]):
                     raise TooLarge("a set with a condition is not read")
                 self._expect("\\}")
                 return ["set", *found[1:]]
@@ -256,7 +272,10 @@ class Operands(Cursor, ABC):
         return tree
 
     def _symbol(self, name: str) -> Tree:
-        """Return a symbol with its subscript, or the constant *e* or *i*."""
+        """Return a symbol with its subscript, the constant *e* or *i*, or a function such as *f(x)*.
+
+        *\\Delta x* is one symbol, and a "call" a product or the value of a function.
+        """
         if self._take("_"):
             index = self._index()
             if not isinstance(index, str):
@@ -265,14 +284,61 @@ class Operands(Cursor, ABC):
         elif name == "e" or (name == "i" and name not in self._bound):
             self.free.add(name)
             return ["constant", name]
-        elif name in _APPLIED and self._next() == "(":
+        elif name in APPLIED and self._next() == "(" and not self._contains_itself(name):
             return ["apply", name, self._primary()]
+        is_letter = self._kind() == "word" or self._next()[1:] in GREEK
+        if is_letter and name.rpartition(" ")[2].startswith("Delta"):
+            self.place += 1
+            return self._symbol(f"{name} {self.tokens[self.place - 1].text.lstrip(chr(92))}")
+        if is_letter and name == "delta":
+            self._deeper()
+            factor = self._primary()
+            self._depth -= 1
+            self.symbols.add(name)
+            return ["call", ["symbol", name], factor]
         while self._take("'"):
             name += "'"
+        if self._next() == "(" and name.endswith("'"):
+            return ["apply", name, self._primary()]
+        if self._next() in ("(", "[") and name not in self._bound and self._may_be_function(name):
+            self.symbols.add(name)
+            return ["call", ["symbol", name], self._primary()]
         if name not in self._bound:
             self.symbols.add(name)
             self.free.add(name)
         return ["symbol", name]
+
+    def _inside(self) -> list[Token]:
+        """Return the tokens in the brackets that come next, or none if they are not closed."""
+        depth = 0
+        for place in range(self.place, len(self.tokens)):
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(self.tokens[place].text, 0)
+            if not depth:
+                return self.tokens[self.place + 1 : place]
+        return []
+
+    def _contains_itself(self, name: str) -> bool:
+        """Return whether a name is in the brackets that come next, as in *n(n+1)*, which is a product."""
+        inside = [token.text.lstrip("\\") for token in self._inside()]
+        return any(
+            one == name and other not in ("(", "[") for one, other in zip(inside, [*inside[1:], ""], strict=True)
+        )
+
+    def _may_be_function(self, name: str) -> bool:
+        """Return whether what is in the brackets that come next may be the argument of a function."""
+        inside = self._inside()
+        if not inside or self._contains_itself(name):
+            return False
+        if self._next() == "[" and any(token.text == "," for token in inside):  # an interval
+            return False
+        text = "".join(token.text for token in inside)
+        letters = {token.text for token in inside if token.kind == "word" or token.text[1:] in GREEK}
+        is_time = name in _OF_TIME and letters in ({"t"}, {"n"}) and "_" not in text  # v(t - t_0) is a distance
+        return is_time or name in _OFTEN_APPLIED or bool(_ATOMS.fullmatch(text))
+
+    def _rest(self) -> str:
+        """Return the text of the tokens that come next."""
+        return "".join(token.text for token in self.tokens[self.place :])
 
     def _index(self) -> str | Tree:
         """Return a subscript: a text such as *12* or *max*, or an expression such as *n-1* or the index of a sum."""

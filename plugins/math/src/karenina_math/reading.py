@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from karenina_math.operands import Operands
+from karenina_math.operands import APPLIED, Operands
 from karenina_math.tokens import DEEPEST, NotReadable, TooLarge, tokens_of
-from karenina_math.trees import Tree, beside, quotient
+from karenina_math.trees import SETS, Tree, beside, product, quotient
 
 _MOST_SYMBOLS: Final = 20
 _RELATIONS: Final = {
@@ -15,10 +15,11 @@ _RELATIONS: Final = {
 }  # fmt: skip
 _SET_SIGNS: Final = {"\\cup": "union", "\\cap": "intersection", "\\setminus": "difference", "\\backslash": "difference"}
 _TIMES: Final = frozenset({"*", "\\cdot", "\\times", "\\ast"})
+_INVERSE: Final[Tree] = ["minus", ["number", "1"]]
 _OVER: Final = frozenset({"/", "\\div"})
 _SEPARATORS: Final = frozenset({",", ";", "and", "or"})
 _CLOSING: Final = frozenset(
-    {")", "]", "}", "\\}", ",", ";", ":", "&", "\\\\", "\\end", "\\rfloor", "\\rceil", "\\rangle"}
+    {")", "]", "}", "\\}", ",", ";", ":", "&", "\\\\", "\\end", "\\rfloor", "\\rceil", "\\rangle", "\\over", "\\choose"}
 )
 
 
@@ -84,6 +85,9 @@ class _Reader(Operands):
     def _set(self) -> Tree:
         """Return a sum, or several sets with the signs between them."""
         left = self._sum()
+        if self._next() in ("\\over", "\\choose"):
+            is_choice = self._take("\\choose") or not self._take("\\over")
+            left = ["binomial", left, self._sum()] if is_choice else quotient(left, self._sum())
         while (kind := _SET_SIGNS.get(self._next())) is not None:
             self.place += 1
             left = [kind, left, self._sum()]
@@ -99,6 +103,9 @@ class _Reader(Operands):
             elif terms:
                 break
             term = self._product()
+            if sign == "-" and terms and terms[-1][0] in SETS and term[0] in SETS:
+                terms[-1] = ["difference", terms[-1], term]
+                continue
             kind = {"-": "minus", "\\pm": "pm", "\\mp": "mp"}.get(sign)
             terms.append([kind, term] if kind is not None else term)
         return terms[0] if len(terms) == 1 else ["sum", *terms]
@@ -115,7 +122,7 @@ class _Reader(Operands):
                 right = self._power()
                 if minus:
                     right = ["minus", right]
-                left = quotient(left, right) if sign in _OVER else ["times", left, right]
+                left = quotient(left, right) if sign in _OVER else product(left, right, sign)
                 after_slash = sign == "/"
             elif self._starts_factor():
                 if self._kind() == "number":
@@ -156,14 +163,18 @@ class _Reader(Operands):
                 if self._take("\\circ"):
                     base = ["degrees", base]
                     continue
-                base = ["power", base, self._exponent()]
+                exponent = self._exponent()
+                if base[:1] == ["symbol"] and base[1] in APPLIED and exponent == _INVERSE and self._next() == "(":
+                    base = ["apply", f"{base[1]}^-1", self._primary()]
+                    continue
+                base = ["power", base, exponent]
             else:
                 return base
 
     def _starts_factor(self) -> bool:
         """Return whether the next token starts a factor, so that a product without a sign goes on."""
         text = self._next()
-        if self._kind() in ("number", "repeating", "based", "word"):
+        if self._kind() in ("number", "repeating", "based", "word", "name"):
             return True
         if text == "|":
             return not self._bars

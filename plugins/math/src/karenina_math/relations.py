@@ -164,6 +164,14 @@ def _edges(side: Tree, point: Point) -> Iterator[Any]:
     yield from _edges(inner, point)
 
 
+def zeros(tree: Tree, name: str, point: Point) -> list[Any]:
+    """Return the real numbers for a symbol at which an expression is zero, or none if there is no formula for them."""
+    try:
+        return _solutions(_with_numbers(tree, name, point), Fraction(0), point)
+    except (_NotSolved, NoValue, OutOfReach, ZeroDivisionError, OverflowError):
+        return []
+
+
 def _solutions(side: Tree, value: Any, point: Point) -> list[Any]:
     """Return the real numbers for its symbol at which an expression has a value. Raises `_NotSolved`."""
     if isinstance(value, mpmath.mpc) and value.imag:

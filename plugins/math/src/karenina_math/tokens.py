@@ -77,12 +77,14 @@ GREEK: Final = frozenset(
     ]
 )
 _GREEK_LETTERS: Final = {
-    unicodedata.lookup(f"GREEK SMALL LETTER {name.replace('lambda', 'lamda')}"): name
+    unicodedata.lookup(
+        f"GREEK {'SMALL' if name.islower() else 'CAPITAL'} LETTER {name.lower().replace('lambda', 'lamda')}"
+    ): name
     for name in GREEK
-    if name.islower() and not name.startswith("var")
+    if not name.startswith("var")
 }
 _SAME: Final = {
-    "\u2212": "-", "\u2013": "-", "\u00d7": "*", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/",
+    "\u2212": "-", "\u2013": "-", "\u00d7": r"\times ", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/",
     "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
     "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "\u222a": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
     "\u211d": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ", "½": r"\frac12 ", "⅓": r"\frac13 ",
@@ -97,6 +99,12 @@ _STYLE: Final = re.compile(
     r"\\(?:left|right|bigl?|bigr|Bigl?|Bigr|displaystyle|limits|quad|qquad|rm|bf)(?![A-Za-z])\.?|(?<!\\)\\[;:! ]|~"
 )
 _WRAPPED: Final = re.compile(r"\\(?:mathbf|mathrm|mathit|boldsymbol|mathsf|operatorname|bm)\s*\{([^{}]*)\}")
+_BOLD: Final = re.compile(r"\\(?:mathbf|boldsymbol|bm)\s*(?:\{\s*([A-Z]{2,3}|[A-Za-z]|\\[A-Za-z]+)\s*\}|([A-Za-z])\b)")
+_NAME: Final = re.compile(
+    r"(?:\\(?:text|textrm|mathrm|mathsf|operatorname)\s*\{\s*([A-Za-z]{2,8})\s*\}|(?<![\w\\{])([A-Z][a-z]{2,7}))"
+    r"(?=\s*(?:\\left|\\[Bb]igg?l?)?\s*[(\[])"
+)
+"""A name of several letters before a bracket: *\\text{Var}(X)*."""
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
 _PERCENT: Final = re.compile(r"(?<=[\d})])\s*\bper ?cent\b")
 _ROWS: Final = re.compile(r"\[((?:[^][(){};,]+,)+[^][(){};,]+(?:;(?:[^][(){};,]+,)+[^][(){};,]+)+)\]")
@@ -108,6 +116,7 @@ _TOKEN: Final = re.compile(
     r"|(?=\d*[A-F])[\dA-F]{2,}(?=_(?:16|\{16\})))(?![\dA-Za-z]))"
     r"|(?P<number>\d{1,3}(?:(?:\{,\}|,?\\,|,\\!\s*)\d{3})+(?:\.\d+)?(?!\d)"
     r"|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|\\name\{(?P<name>[A-Za-z]+)\}"
     r"|(?P<command>\\(?:begin|end)\s*\{[a-zA-Z]+\}|\\[A-Za-z]+|\\[{}\\])"
     r"|(?P<word>[A-Za-z]+)"
     r"|(?P<sign>[-+*/^_=<>()\[\]{}|,;:!%&'])"
@@ -168,7 +177,8 @@ def tokens_of(text: str) -> list[Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             raise NotReadable(f"{text[place : place + 20]!r} cannot be read")
-        kind, found = match.lastgroup, match[0]
+        kind = match.lastgroup or ""
+        found = match[kind]
         place = match.end()
         if kind == "space":
             spaced = True
@@ -178,7 +188,7 @@ def tokens_of(text: str) -> list[Token]:
         if kind == "word":
             tokens += _split_word(found, spaced)
         else:
-            tokens.append(Token(kind or "", found, spaced))
+            tokens.append(Token(kind, found, spaced))
         spaced = False
     return tokens
 
@@ -195,6 +205,8 @@ def _plain(text: str) -> str:
         text = text.replace(one, other)
     text = re.sub(f"[{''.join(_RAISED)}]+", lambda match: f"^{{{''.join(_RAISED[c] for c in match[0])}}}", text)
     text = re.sub(f"[{''.join(_LOWERED)}]+", lambda match: f"_{{{''.join(_LOWERED[c] for c in match[0])}}}", text)
+    text = _BOLD.sub(_bold, text)
+    text = _NAME.sub(_named, text)
     text = _WRAPPED.sub(r" \1 ", _STYLE.sub(lambda match: "" if match[0] == r"\!" else " ", _keep_thin(text)))
     text = _TEXT.sub(r" \1 ", text).strip()
     text = re.sub(r"(?<=[\w})\]%!])\s*\.$", "", text)
@@ -208,6 +220,19 @@ def _plain(text: str) -> str:
     if _THOUSANDS.search(text) and not re.search(r"[(\[]|\\\{", text):
         text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
     return text
+
+
+def _bold(match: re.Match[str]) -> str:
+    """Return bold letters, each with a mark of its own."""
+    inner = match[1] or match[2]
+    return "".join(f"\\bold {one} " for one in ([inner] if inner.startswith("\\") else inner))
+
+
+def _named(match: re.Match[str]) -> str:
+    """Return the name of a function in a form of its own, and the text unchanged if it has a meaning here."""
+    name = match[1] or match[2]
+    is_known = name in FUNCTIONS or name in GREEK or name.lower() in _PROSE
+    return match[0] if is_known else f"\\name{{{name}}}"
 
 
 def _keep_thin(text: str) -> str:

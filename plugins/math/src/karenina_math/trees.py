@@ -164,6 +164,9 @@ def readings(tree: Tree) -> list[Tree]:
     if tree[0] not in ("list", "and", "or"):
         return [tree]
     items = [readings(item)[0] for item in tree[1:]]
+    named = [item for item in items if item[0] != "relation" or item[2:] != ["in", ["reals"]]]
+    if len(named) == 1 and named[0][0] == "relation":  # x > 2, x \\in R
+        return named
     if items[0][0] == "relation" and items[0][2:3] == ["!="] and not symbols_of(items[1:]):  # x \\ne 1, 2
         items = [items[0], *(["relation", items[0][1], "!=", item] for item in items[1:])]
     if not all(map(_is_condition, items)) or len(symbols_of(items)) != 1 or not any(map(is_solution_set, items)):
@@ -374,7 +377,24 @@ def beside(left: Tree, right: Tree) -> Tree:
         return [right[0], ["sum", left, right[1]]]
     if right[0] in ("power", "factorial", "double factorial") and _is_mixed(left, right[1]):
         raise TooLarge("a sign after a mixed number has two readings")
-    return ["times", left, right]
+    return ["times", commuted(left), right]
+
+
+def product(left: Tree, right: Tree, sign: str) -> Tree:
+    """Return a product with a sign: a "cross" or "dot" if it may be one of vectors, or the size of a matrix."""
+    kind = {"\\times": "cross", "\\cdot": "dot"}.get(sign)
+    bold = [tree[0] == "symbol" and tree[2:] == ["bold"] for tree in (left[2] if left[0] == "times" else left, right)]
+    if kind is not None and all(bold):
+        return ["times", left[1], [kind, left[2], right]] if left[0] == "times" else [kind, left, right]
+    are_letters = all(tree[0] == "symbol" or tree == ["constant", "i"] for tree in (left, right))
+    are_sizes = sign == "\\times" and left[0] == right[0] == "number"
+    return [kind, left, right] if kind is not None and (are_letters or are_sizes) else ["times", commuted(left), right]
+
+
+def commuted(tree: Tree) -> Tree:
+    """Return a product of numbers for one of letters without bold type, which other factors follow."""
+    is_other = tree[0] in ("cross", "dot") and any(part[2:] != ["bold"] for part in tree[1:])
+    return ["times", *tree[1:]] if is_other else tree
 
 
 def quotient(above: Tree, below: Tree) -> Tree:

@@ -1,0 +1,156 @@
+"""Products of symbols that may be matrices, whose order counts: compared with matrices of random numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import mpmath  # type: ignore[import-untyped]
+
+from karenina_math.evaluation import NoValue, Point, TrialNumbers, number, value_of
+from karenina_math.trees import Tree, symbols_of, unnamed
+
+_SIZE: Final = 3
+_TRANSPOSES: Final[list[Tree]] = [["symbol", "T"], ["symbol", "t"]]
+_POINT: Final = Point(TrialNumbers(0, "real", set()))
+_INVERSE: Final[Tree] = ["minus", ["number", "1"]]
+_GREEK: Final = frozenset({"Sigma", "Lambda", "Omega", "Phi", "Psi", "Gamma", "Theta", "Xi", "Pi"})
+
+
+class _NoMatrix(Exception):
+    """Raised for an expression that is not computed with matrices."""
+
+
+def matrices(tree: Tree, others: Tree) -> set[str]:
+    """Return the names of the symbols in two trees that may be matrices, because of how one of them is written.
+
+    These are bold letters, and all letters if there is a transpose *A^T*, if a product contains a letter and its
+    inverse, or the inverse of a capital beside another, if a sum contains *AB* and *BA*, and if *e^A* stands
+    beside *e^B*.
+    """
+    found = {part[1] for part in _parts([tree, others]) if part[0] == "symbol" and part[2:] == ["bold"]}
+    if any(map(_has_matrices, _parts([tree, others]))):
+        letters = symbols_of([tree, others])
+        if any(part[0] == "power" and part[2] == _TRANSPOSES[0] for part in _parts([tree, others])):
+            letters -= {"T", "t"}
+        found |= {name for name in letters if len(name.partition("_")[0].rstrip("'")) == 1 or name in _GREEK}
+    return found
+
+
+def order_counts(trees: Sequence[Tree], names: set[str]) -> bool:
+    """Return whether a product in a tree contains two of these symbols, or a transpose one."""
+    kinds = ("times", "over", "power")
+    return any(
+        part[0] in kinds and len(_named_in(_factors(part), names)) > (part[0] != "power" or part[2] not in _TRANSPOSES)
+        for part in _parts(list(trees))
+    )
+
+
+def same_as_matrices(one: Tree, other: Tree, names: set[str]) -> bool | None:
+    """Return whether two expressions, or the values of two equations, have the same values for matrices.
+
+    Returns None if they are not computed.
+    """
+    if (one[0] == "relation") is not (other[0] == "relation") or (one[0] == "relation" and one[1] != other[1]):
+        return None
+    try:
+        tall = {base[1] for part in _parts([one, other]) for base in _doubled(part)}
+        values = [_matrix(unnamed(tree), names, tall) for tree in (one, other)]
+        return all(abs(x) < mpmath.mpf(10) ** -30 for x in _sum(values[0], -values[1]))
+    except (_NoMatrix, NoValue, ValueError, ZeroDivisionError):
+        return None
+
+
+def _doubled(tree: Tree) -> list[Tree]:
+    """Return the symbols that stand in a product beside their transposes, which need not be square matrices."""
+    factors = _factors(tree)
+    found = [factor[1] for factor in factors if factor[0] == "power" and factor[2] == _TRANSPOSES[0]]
+    return [base for base in found if base[0] == "symbol" and base in factors]
+
+
+def _has_matrices(tree: Tree) -> bool:
+    """Return whether an expression is written as with matrices."""
+    if tree[0] == "sum":
+        products = [_factors(part[1] if part[0] == "minus" else part) for part in tree[1:]]
+        capitals = [[factor for factor in product if _is_capital(factor)] for product in products]
+        return any(one != other and sorted(one) == sorted(other) for one in capitals for other in capitals)
+    factors = _factors(tree)
+    bases = [factor[1] if factor[0] == "power" else factor for factor in factors]
+    powers = [factor[2] for factor in factors if factor[0] == "power"]
+    if _TRANSPOSES[0] in powers:
+        return any(_is_capital(base) or bases.count(base) > 1 for base in bases)
+    inverses = [factor[1] for factor in factors if factor[0] == "power" and factor[2] == _INVERSE]
+    capitals = [base for base in bases if _is_capital(base)]
+    exponents = [factor[2] for factor in factors if factor[:2] == ["power", ["constant", "e"]]]
+    return (
+        any(base[0] == "symbol" and bases.count(base) > 1 for base in inverses)
+        or (len(capitals) > 1 and any(map(_is_capital, inverses)))
+        or sum(map(_is_capital, exponents)) > 1
+    )
+
+
+def _is_capital(tree: Tree) -> bool:
+    """Return whether a tree is a capital letter."""
+    return tree[0] == "symbol" and ((len(tree[1]) == 1 and tree[1].isupper()) or tree[1] in _GREEK)
+
+
+def _factors(tree: Tree) -> list[Tree]:
+    """Return the factors of a product in their order."""
+    return [*_factors(tree[1]), *_factors(tree[2])] if tree[0] == "times" else [tree]
+
+
+def _named_in(factors: Sequence[Tree], names: set[str]) -> list[str]:
+    """Return those of the names that stand in factors, once for each place."""
+    return [name for name in (part[1] for part in _parts(list(factors)) if part[0] == "symbol") if name in names]
+
+
+def _parts(tree: Any) -> Iterator[Tree]:
+    """Yield all parts of a tree, or of several."""
+    if isinstance(tree, list):
+        if tree and isinstance(tree[0], str):
+            yield tree
+        for part in tree:
+            yield from _parts(part)
+
+
+def _matrix(tree: Tree, names: set[str], tall: set[str]) -> Any:
+    """Return the value of an expression as a matrix, or as a number. Raises `_NoMatrix`, and `ValueError` for sizes."""
+    if tree[0] == "symbol" and tree[1].endswith("'") and tree[1][:-1] in names:
+        return _matrix(["symbol", tree[1][:-1]], names, tall).T
+    if tree[0] == "symbol" and tree[1] in names:
+        source = random.Random(f"matrix {tree[1]}")  # noqa: S311 - trial values, not secrets
+        matrix = mpmath.matrix(_SIZE, _SIZE - (tree[1] in tall))
+        return matrix.apply(lambda _: mpmath.mpf(source.randint(1, 99)) / 7)
+    if not symbols_of(tree) & names:
+        return number(value_of(tree, _POINT))
+    match tree:
+        case ["sum", *terms]:
+            return reduce(_sum, (_matrix(term, names, tall) for term in terms))
+        case ["minus", term]:
+            return -_matrix(term, names, tall)
+        case ["times", left, right]:
+            return _matrix(left, names, tall) * _matrix(right, names, tall)
+        case ["over", above, below] if not symbols_of(below) & names:
+            return _matrix(above, names, tall) / number(value_of(below, _POINT))
+        case ["power", base, exponent] if exponent in _TRANSPOSES:
+            return _matrix(base, names, tall).T
+        case ["power", ["constant", "e"], exponent]:
+            return mpmath.expm(_matrix(exponent, names, tall))
+        case ["power", base, exponent] if not symbols_of(exponent):
+            power = value_of(exponent, _POINT)
+            if power in range(-20, 21):
+                return _matrix(base, names, tall) ** int(power)
+    raise _NoMatrix
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Return a sum of matrices. A number beside one is a multiple of the unit matrix."""
+    if not isinstance(one, mpmath.matrix):
+        one, other = other, one
+    if isinstance(one, mpmath.matrix) and not isinstance(other, mpmath.matrix):
+        if one.rows != one.cols:
+            raise _NoMatrix
+        other = other * mpmath.eye(one.rows)
+    return one + other

@@ -1,0 +1,165 @@
+"""Other meanings of trees that differ, with which they may be the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Final
+
+import mpmath  # type: ignore[import-untyped]
+
+from karenina_math.constants import are_same_family
+from karenina_math.evaluation import NoValue, OutOfReach, Point, equal, number, value_of
+from karenina_math.trees import (
+    Tree,
+    assigned,
+    components,
+    contains,
+    contains_tree,
+    has_indices,
+    other_names,
+    renamed,
+    replaced,
+    symbols_of,
+    unnamed,
+    with_one_form,
+    with_real_roots,
+    without_unit,
+)
+
+_INTEGERS: Final = frozenset("klmnKLMNz")
+"""Names of integers in the solutions of periodic equations."""
+_I: Final[Tree] = ["constant", "i"]
+_HBAR: Final[dict[str, Tree]] = {
+    '["symbol", "hbar"]': ["over", ["symbol", "h"], ["times", ["number", "2"], ["constant", "pi"]]]
+}
+_EMPTY_SETS: Final[list[Tree]] = [["symbol", name] for name in ("phi", "varphi", "Phi")]
+_BOUNDS: Final = frozenset({"O", "Theta", "Omega"})
+_LARGE: Final = ((10**40, 10**80), (200, 400))
+_SMALL_CHANGE: Final = 0.001
+_LARGE_CHANGE: Final = 0.1
+
+
+def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree, Tree], bool]) -> str | None:
+    """Return the reason why trees that differ may be the same, an empty text if they are, or None if they are not."""
+    for one, other, reason in (*_other_texts(truth, value, domain), *_other_letters(truth, value)):
+        if is_same(one, other):
+            return reason
+    for one, other in ((truth, value), (value, truth)):
+        others = symbols_of(other)
+        for name in symbols_of(one) - others:
+            if name.startswith("Delta ") and any(other.startswith(f"{name[6:]}_") for other in others):
+                return f"{name} may be a difference such as {name[6:]}_2 - {name[6:]}_1"
+        if one == ["set"] and other in _EMPTY_SETS:
+            return "the letter may be the sign of the empty set"
+    if _have_same_integers(unnamed(truth), unnamed(value)):
+        return "the values may be the same for other integers"
+    if are_same_family(truth, value):
+        return "the constants of an integration may have other names and values"
+    named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
+    if (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
+        return "the terms of a sequence may be the same with other indices"
+    return None
+
+
+def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, Tree, str]]:
+    """Yield pairs of trees with other meanings of what is written, and what it means if they are the same."""
+    real = [with_real_roots(tree) for tree in (truth, value)]
+    if domain in ("real", "integer") and real != [truth, value]:
+        yield *real, "" if symbols_of([truth, value]) else "a root of a negative number may be real or complex"
+    for one, other in ((truth, value), (value, truth)):
+        items = other[3:] if other[:3] == ["interval", True, True] else other[1:]
+        if one[0] in ("list", "and") and other[0] in ("tuple", "interval"):
+            yield ["list", *one[1:]], ["list", *items], "a list and a tuple or interval have the same items"
+        one, other = unnamed(one), unnamed(other)
+        if one[0] == "tuple" and (parts := components(other, len(one) - 1)):
+            yield one, ["tuple", *parts], "i, j and k may be unit vectors"
+        if (number := without_unit(one)) is not None and without_unit(other) is None and not symbols_of(other):
+            yield number, other, "the letters after a number may be a unit"
+
+
+def _other_letters(truth: Tree, value: Tree) -> Iterator[tuple[Tree, Tree, str]]:
+    """Yield pairs of trees with other letters, and what it means if they are the same."""
+    both = [truth, value]
+    forms = [with_one_form(tree) for tree in both]
+    if forms != both and all(
+        len(symbols_of(one)) == len(symbols_of(other)) for one, other in zip(forms, both, strict=True)
+    ):
+        yield *forms, "two forms of a Greek letter may be the same symbol"
+    for one, other in (both, both[::-1]):
+        names = symbols_of(one)
+        if contains_tree(other, _I) and "j" in names - symbols_of(other):
+            yield replaced(one, {'["symbol", "j"]': _I}), other, "j may be the imaginary unit"
+        if contains_tree(other, _I) and "I" in names:
+            yield one, replaced(other, {json.dumps(_I): ["symbol", "I"]}), "i may be a symbol"
+        if "hbar" in names:
+            yield replaced(one, _HBAR), other, ""
+        if zeros := {name: f"{name[:-1]}0" for name in names if name.endswith(("_o", "_O"))}:
+            yield renamed(one, zeros), other, "an o may be a zero"
+    for name, other_name in (pair := other_names(truth, value)).items():
+        meant = [name or "the argument of a function", other_name or "the argument of a function"]
+        yield renamed(truth, pair), value, f"{meant[0]} and {meant[1]} may mean the same"
+    ours, theirs = symbols_of(truth) - symbols_of(value), symbols_of(value) - symbols_of(truth)
+    if len(ours) == len(theirs) == 1 and ours | theirs <= _INTEGERS and all(contains((tree,), "pi") for tree in both):
+        yield renamed(truth, dict(zip(ours, theirs, strict=True))), value, "two names may stand for any integer"
+
+
+def with_letter_i(truth: Tree, value: Tree) -> list[Tree] | None:
+    """Return the trees with a symbol for *i* if the truth contains *i^2* beside other symbols, otherwise None."""
+    if not contains_tree(truth, ["power", _I, ["number", "2"]]) or not symbols_of(truth):
+        return None
+    return [replaced(tree, {json.dumps(_I): ["symbol", "i"]}) for tree in (truth, value)]
+
+
+def _have_same_integers(one: Tree, other: Tree) -> bool:
+    """Return whether two expressions of one integer, such as *\\frac{\\pi}{4} + n\\pi*, have the same values."""
+    names = symbols_of([one, other])
+    if (
+        contains((one, other), "apply")
+        or len(names) != 1
+        or not names <= _INTEGERS
+        or not all(contains((tree,), "pi") for tree in (one, other))
+    ):
+        return False
+    points = [Point(dict.fromkeys(names, Fraction(place)).__getitem__) for place in range(3)]
+    try:
+        values = [[number(value_of(tree, point)) for point in points] for tree in (one, other)]
+        shift = (values[1][0] - values[0][0]) / (values[0][1] - values[0][0])
+    except (NoValue, OutOfReach, ZeroDivisionError):
+        return False
+    steps = [[b - a for a, b in pairwise(row)] for row in values]
+    are_linear = all(equal(first, second) for first, second in steps) and equal(abs(steps[0][0]), abs(steps[1][0]))
+    return are_linear and equal(shift, mpmath.nint(mpmath.re(shift)))
+
+
+def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
+    """Return the verdict on two bounds such as *O(n^2)*, which are equal if they grow alike, or None for others."""
+    one, other = unnamed(truth), unnamed(value)
+    if not (one[0] == other[0] == "apply" and one[1] == other[1] and one[1] in _BOUNDS):
+        return None
+    if contains((one[2], other[2]), "apply"):
+        return None
+    names = sorted(symbols_of([one, other]))
+    for order in (names, names[::-1]):
+        changes = [_change(one[2], other[2], order, sizes) for sizes in _LARGE]
+        change = next((found for found in changes if found is not None), None)
+        if change is not None and change > _LARGE_CHANGE:
+            return [False]
+        if change is None or change > _SMALL_CHANGE:
+            return [None, "whether the bounds grow alike is not decided"]
+    return [True] if truth[0] == value[0] else [None, "one value is an equation with a bound, the other a bound"]
+
+
+def _change(one: Tree, other: Tree, names: Sequence[str], sizes: Sequence[int]) -> float | None:
+    """Return how much the ratio of two expressions changes between two sizes, or None if it has no value."""
+    logarithms = []
+    for size in sizes:
+        values = {name: Fraction(size ** (place + 1)) for place, name in enumerate(names)}
+        point = Point(values.__getitem__)
+        try:
+            logarithms.append(mpmath.log(abs(number(value_of(one, point)) / number(value_of(other, point)))))
+        except (NoValue, OutOfReach, ZeroDivisionError):
+            return None
+    return float(min(abs(logarithms[1] - logarithms[0]), 9))
