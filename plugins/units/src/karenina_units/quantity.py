@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
-from karenina_template.templates.primitives.limits import find_limit_or_rejection, without_refused
+from karenina_template.templates.primitives.limits import find_limit_or_rejection, rate_beside, without_refused
 from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
@@ -32,7 +32,6 @@ from karenina_units.unit_text import Unit, is_unit, read_unit
 from karenina_units.written import (
     clean,
     has_two_signs,
-    rate_beside,
     read_share,
     split_frequency,
     split_sum,
@@ -223,7 +222,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if not quantities:
             return Unreadable(f"{_quoted(text)} contains no number")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
-        if True in verdicts and (rate := rate_beside(text, quantities)):
+        if True in verdicts and (rate := rate_beside(text, quantities, is_unit)):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
         repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
@@ -256,7 +255,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         number, rate = Fraction(dose.numbers[0]), read_unit(f"{unit}/d")
         if times is not None and (verdict := self._compare_number(number * times, rate, truth)) is not False:
             return verdict
-        if times is None and rate_beside(text, [dose]) and self._compare_number(number, rate, truth) is True:
+        if times is None and rate_beside(text, [dose], is_unit) and self._compare_number(number, rate, truth) is True:
             return Undecided(f"how often {_quoted(text)} is given may be counted")
         return False
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from karenina_template.templates.primitives.quantity_parser import Quantity, known_part
-from karenina_toolkit.folding import fold
-from karenina_units.latex import plain_text
-from karenina_units.unit_text import is_unit, read_unit
+from karenina_template.templates.primitives.latex import plain_text
 
 _UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
@@ -19,13 +15,6 @@ _LAST_DIGITS: Final = re.compile(r"(?<=[0-9])\([0-9]{1,3}\)(?=\s?(?:[eE\u00d7x*\
 _UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
 _NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:and\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
 _POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
-_RATE: Final = re.compile(
-    r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
-    r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
-    r"|\b(?:q\.?\s?[0-9]{1,2}\s?h|[bt]\.?\s?i\.?\s?d|q\.?\s?[io]?\.?\s?d|qd|bd|tds|qds|od|q\.?\s?h\.?\s?s|p\.?r\.?n|stat)\b",
-    re.IGNORECASE,
-)
-"""Words after a unit that make it another one: 5 mg daily is not 5 mg."""
 _PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "yearly": "yr", "annually": "yr"}
 _ADVERB: Final = re.compile(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
 _TIMES: Final = {
@@ -125,12 +114,3 @@ def split_frequency(text: str) -> tuple[str, Fraction | None]:
     else:
         times = Fraction(_TIMES[(found["code"] or found["times"]).casefold()])
     return text[: found.start()], times
-
-
-def rate_beside(text: str, quantities: Sequence[Quantity]) -> str:
-    """Return a word such as *daily* that makes a quantity a rate and is not part of its unit, or an empty string."""
-    text = " ".join(fold(text).split())
-    for quantity in quantities:
-        text = text.replace(quantity.unit if read_unit(quantity.unit) else known_part(quantity.unit, is_unit), " ", 1)
-    word = _RATE.search(text)
-    return word[0] if word is not None else ""
