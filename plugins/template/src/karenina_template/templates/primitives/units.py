@@ -88,7 +88,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "$": "USD|US$|U.S. dollar|US dollar|dollar", "€": "EUR|euro", "£": "GBP|pound sterling|pounds sterling",
         "¥": "JPY|yen", "CHF": "swiss franc", "₹": "INR|rupee", "CNY": "RMB|yuan|renminbi", "C$": "CAD|CA$",
         "A$": "AUD|AU$", "R$": "BRL", "SEK": "", "NOK": "", "DKK": "", "PLN": "", "₩": "KRW|won",
-        "₽": "RUB|ruble|rouble", "¢": "cent",
+        "₽": "RUB|ruble|rouble", "¢": "cents",
     },
 }  # fmt: skip
 CURRENCIES: Final = (*_KINDS["money"], "US$", "CA$", "AU$", *re.findall(r"\b[A-Z]{3}\b", str(_KINDS["money"])))
