@@ -50,6 +50,8 @@ _EXPRESSION: Final = lazy_pattern(
     r"|[0-9]-\s*\Z",
     re.IGNORECASE,
 )
+_MOST: Final = 20
+"""The most quantities of a text whose units are removed before words beside them are searched."""
 _COUNTS: Final = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,
     "twice": 2, "double": 2, "pair of": 2, "couple of": 2, "thrice": 3, "triple": 3,
@@ -99,7 +101,7 @@ def find_change(text: str, *, decrease: bool = False) -> str:
 def rate_beside(text: str, quantities: Sequence[Quantity], is_unit: IsUnit) -> str:
     """Return a word such as *daily* that makes a quantity a rate and is not part of its unit, or an empty string."""
     text = " ".join(fold(text).split())
-    for quantity in quantities:
+    for quantity in quantities[:_MOST]:
         text = text.replace(quantity.unit if is_unit(quantity.unit) else known_part(quantity.unit, is_unit), " ", 1)
     word = _RATE.search(text)
     return word[0] if word is not None else ""
