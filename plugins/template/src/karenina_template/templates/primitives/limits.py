@@ -42,14 +42,16 @@ _MORE_OR_LESS: Final = lazy_pattern(
 )
 _EXPRESSION: Final = lazy_pattern(
     r"[\u221a-\u221c\u2213]|\u03c0|\|[^|0-9]*[0-9][^|]*\||\A\s*[\u2014\u2015\u207b]\s?(?=[0-9])"
-    r"|(?<=[0-9])!(?!=)|(?<=[0-9])(?<!\b10)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207b]"
-    r"|(?<=[0-9])(?<!\b10)(?<!\b10 )(?:\^|\*\*)\s?[-({0-9]"
+    r"|(?<=[0-9])!(?!=)|(?<=[0-9])(?<!(?<![0-9.,])10)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207b]"
+    r"|(?<=[0-9])(?<!(?<![0-9.,])10)(?<!(?<![0-9.,])10 )(?:\^|\*\*)\s?[-({0-9]"
+    r"|[^\W\d]\s?[\u00d7*]\s?[0-9]|[^\W\d]\sx\s?[0-9]"
     r"|[0-9]\s(?:squared|cubed|factorial)\b|\b(?:squared|cubed) [0-9]|\b(?:square|cube|cubic) root\b"
     r"|\b(?:log|ln|lg|exp|sqrt|sin|cos|tan|mod|to the power|reciprocals?)\b|(?<![^\W\d])pi\b"
     r"|[0-9](?:st|nd|rd|th)s?\b|\b(?:[a-z]+-)?(?:fif|six|seven|eigh|nin|ten|eleven|twelf|[a-z]{3,6}teen|[a-z]{3,5}tie)ths?\b"
     r"|[0-9]-\s*\Z",
     re.IGNORECASE,
 )
+_REMARK: Final = lazy_pattern(r"\([^()0-9]*\)")
 _MOST: Final = 20
 """The most quantities of a text whose units are removed before words beside them are searched."""
 _COUNTS: Final = {
@@ -71,7 +73,9 @@ _CHANGE: Final = lazy_pattern(
 _RATE: Final = lazy_pattern(
     r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
     r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
-    r"|\b(?:q\.?\s?[0-9]{1,2}\s?h|[bt]\.?\s?i\.?\s?d|q\.?\s?[io]?\.?\s?d|qd|bd|tds|qds|od|q\.?\s?h\.?\s?s|p\.?r\.?n|stat)\b",
+    r"|\b(?:q\.?\s?[0-9]{1,2}\s?h|[bt]\.?\s?i\.?\s?d|q\.?\s?[io]?\.?\s?d|qd|bd|tds|qds|od|q\.?\s?h\.?\s?s|p\.?r\.?n|stat)\b"
+    r"|\b(?:at (?:bedtime|night|noon)|with (?:breakfast|lunch|dinner|meals)|in the (?:morning|evening))\b"
+    r"|\bmorning and evening\b",
     re.IGNORECASE,
 )
 """Words after a unit that make it another one: 5 mg daily is not 5 mg."""
@@ -85,6 +89,7 @@ def find_expression(text: str) -> str:
 
 def find_count(text: str) -> tuple[str, int]:
     """Return the word for a number beside digits, as in *two 5 mg tablets*, with its number, or "" and 1."""
+    text = _REMARK.sub(" ", text)
     found = _COUNT.search(text) if re.search(r"[0-9]", text) else None
     return ("", 1) if found is None else (found[0], _COUNTS[found[0].casefold()])
 

@@ -71,6 +71,7 @@ _MAYBE_SCALE: Final = lazy_pattern(r"(?<=[0-9])\s?([kKMBT])(?=\s+[a-z]|\s*\Z)")
 """A letter that may stand for a power of ten or be a unit: *8B people*, *5 M*."""
 _CODE: Final = lazy_pattern(r"\b([A-Z]{3})(?=[0-9])")
 _SPACED: Final = lazy_pattern(r"(?<=[0-9]), (?=[0-9]{3}(?![0-9]))")
+_POINT: Final = lazy_pattern(r"(?<=[0-9])(?:\. |\u00b7)(?=[0-9])")
 _COINS: Final = lazy_pattern(r"\b([0-9]+) (euros?|dollars?|pounds?|francs?) (?:and )?([0-9]{2})\b(?! ?[^\W\d])", re.I)
 """*1 euro 20*, which is 1.20 euros."""
 _LETTER_WORDS: Final = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
@@ -197,7 +198,10 @@ def with_scales(text: str) -> str:
 
 def other_readings(text: str) -> list[str]:
     """Return other ways to write a text: *8 billion* for *8B*, *EUR 5* for *EUR5*, and *1,500* for *1, 500*."""
-    others = (with_scales(text), _CODE.sub(_after_code, text), _SPACED.sub(",", text), _COINS.sub(r"\1.\3 \2", text))
+    others = (
+        *(with_scales(text), _CODE.sub(_after_code, text), _SPACED.sub(",", text)),
+        *(_COINS.sub(r"\1.\3 \2", text), _POINT.sub(".", text)),
+    )
     return [other for other in dict.fromkeys(others) if other != text]
 
 
