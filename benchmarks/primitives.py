@@ -2,11 +2,12 @@
 
     python benchmarks/primitives.py [--peers FOLDER]
 
-The tables are those of the tests: pairs of a value and a truth with the verdict that an expert gives. A row is also
-wrong if a primitive refuses its truth, or raises. With `--peers`, math-verify, latex2sympy2-extended with sympy,
-lm-evaluation-harness and pint are installed into environments in FOLDER, and compare the expressions and quantities.
-They have no *undecided*: of these rows, those count as wrong in which they return a verdict. Then `MathEqual` compares
-the right answers of three public sets with themselves.
+The tables are those of the tests: pairs of a value and a truth with the verdict that an expert gives, and with
+`or_undecided` if a primitive may leave the row undecided as well. A row is also wrong if a primitive refuses its truth,
+or raises. With `--peers`, math-verify, latex2sympy2-extended with sympy, lm-evaluation-harness and pint are installed
+into environments in FOLDER, and compare the expressions and quantities. They have no *undecided*: of these rows, those
+count as wrong in which they return a verdict. Then `MathEqual` compares the right answers of three public sets with
+themselves.
 """
 
 from __future__ import annotations
@@ -149,7 +150,10 @@ def verdict_of(make: Make, row: dict[str, Any]) -> object:
 
 def print_score(name: str, verdicts: Sequence[object], rows: Sequence[dict[str, Any]]) -> None:
     """Print how many verdicts are wrong."""
-    found = [(verdict, row["expected"]) for verdict, row in zip(verdicts, rows, strict=True)]
+    found = [
+        (verdict, "undecided" if verdict == "undecided" and row.get("or_undecided") else row["expected"])
+        for verdict, row in zip(verdicts, rows, strict=True)
+    ]
     wrong = sum(verdict != expected for verdict, expected in found)
     passed = sum(verdict is True and expected is not True for verdict, expected in found)
     failed = sum(verdict is False and expected is True for verdict, expected in found)

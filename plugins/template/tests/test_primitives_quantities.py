@@ -25,7 +25,7 @@ SAME = [
     ("5mg", "5 mg"),
     ("5.0 milligrams", "5 mg"),
     ("five milligrams", "5 mg"),
-    ("the dose was about 5 mg a day", "5 mg"),
+    ("the dose was about 5 mg", "5 mg"),
     ("5 mg (0.005 g)", "5 mg"),
     ("5 mg (about 0.005 g)", "5 mg"),
     ("5 km (3 mi)", "5 km"),
@@ -69,6 +69,9 @@ SAME = [
     ("$70,000", "70000"),
     ("\u20ac5", "5"),
     ("280 students", "280"),
+    ("$2{,}500$ m", "2500 m"),
+    ("$5 USD", r"\$5"),
+    ("5 mmol/L", "5 mM"),
 ]
 OTHER = [
     ("7 mg", "5 mg"),
@@ -91,6 +94,9 @@ OTHER = [
     ("more than 7", "5"),
 ]
 UNCLEAR = {
+    "may make the number another one": [("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")],
+    "is not calculated": [("12!", "12"), ("\u221a144", "12")],
+    "is not known whether": [("5 s", "5 S"), ("5 MPa", "5 mPa")],
     "units are not converted": [("5 g", "5 mg"), ("0.005 g", "5 mg"), ("5 mW", "5 MW"), ("\u20ac5", "$5")],
     "the ground truth has no unit": [("5 km", "5")],
     "a number of pairs": [("46 pairs", "46"), ("two pairs", "2")],
@@ -132,7 +138,8 @@ def test_a_case_has_its_verdict(case):
     rule.check_expected(case["truth"])
     verdict = rule.check(case["value"], case["truth"])
 
-    assert ("undecided" if isinstance(verdict, Undecided) else verdict) == case["expected"], (case["why"], verdict)
+    accepted = [case["expected"], *(["undecided"] if case.get("or_undecided") else [])]
+    assert ("undecided" if isinstance(verdict, Undecided) else verdict) in accepted, (case["why"], verdict)
 
 
 @pytest.mark.parametrize(("value", "truth"), SAME)

@@ -24,4 +24,5 @@ def test_a_case_has_its_verdict(case: dict[str, Any]) -> None:
     rule.check_expected(case["truth"])
     verdict = rule.check_extracted(case["value"], case["truth"], case["response"])
 
-    assert ("undecided" if isinstance(verdict, Undecided) else verdict) == case["expected"], (case["why"], verdict)
+    accepted = [case["expected"], *(["undecided"] if case.get("or_undecided") else [])]
+    assert ("undecided" if isinstance(verdict, Undecided) else verdict) in accepted, (case["why"], verdict)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -14,7 +13,14 @@ from pydantic import Field, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
-from karenina_template.templates.primitives.limits import find_limit_or_rejection, without_refused
+from karenina_template.templates.primitives.limits import (
+    find_change,
+    find_count,
+    find_expression,
+    find_limit_or_rejection,
+    rate_beside,
+    without_refused,
+)
 from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
@@ -22,17 +28,19 @@ from karenina_template.templates.primitives.quantity_parser import (
     known_part,
     read_quantity,
     split_pair,
-    with_scales,
 )
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
-from karenina_template.templates.primitives.values import Number, exact, text_of
+from karenina_template.templates.primitives.values import Number, text_of
+from karenina_units.comparison import NUMBER, SAME, Allowance, Truth, Verdict
 from karenina_units.conversion import Converted, UnknownMolarMass, convert, has_offset, is_number
 from karenina_units.unit_text import Unit, is_unit, read_unit
 from karenina_units.written import (
     clean,
     has_two_signs,
-    rate_beside,
+    may_differ,
+    other_spellings,
+    read_ratio,
     read_share,
     split_frequency,
     split_sum,
@@ -41,29 +49,13 @@ from karenina_units.written import (
 )
 
 _LONGEST: Final = 2_000
-_SLACK: Final = Fraction(1, 10**9)
-"""The relative difference that a conversion may cause; equal units have none."""
-_SAME: Final = Fraction(1, 100)
-"""The greatest relative difference of two numbers joined by an equals sign that are one quantity in two units."""
 _ROUNDED: Final = Fraction(1, 20)
 """The greatest relative difference that rounding may cause in a quantity that is repeated in brackets."""
 _BRACKETS: Final = re.compile(
     r"[(\[]\s*(?:i\.\s?e\.,?|that is,?|or|equals|equal to|equivalent to|=)?\s*([^()\[\]]+)[)\]]"
 )
 _JOINED: Final = re.compile("[=≈≃≅]")
-_NUMBER: Final[tuple[Unit, ...]] = ((),)
-Verdict = bool | Undecided
-
-
-@dataclass(frozen=True, slots=True)
-class _Truth:
-    """A ground truth: its number, its unit with the possible meanings, and its own uncertainty in that unit."""
-
-    number: Fraction
-    other_readings: tuple[Fraction, ...]
-    unit: str
-    meanings: tuple[Unit, ...]
-    uncertainty: Fraction | None = None
+_MOST_PARTS: Final = 8
 
 
 class Quantity(ReadingPrimitive, defer_build=True):
@@ -95,8 +87,13 @@ class Quantity(ReadingPrimitive, defer_build=True):
     J/(kg °C) or Δ°C. C and F are coulomb and farad or temperatures, whichever fits. Counted things need not be named:
     4.5 x10^9/L equals 4500 cells/µL, but cells are not copies. A turn is 2 pi radians, and Hz and bpm count turns. bp,
     kb and Mb count bases, IU and U are the same, and a mEq or mOsm is not a mmol. The length of a year or a month in
-    days is undecided if it makes a difference. Percentages and ppm are numbers. A dose with its times a day is a rate:
-    *5 mg BID* is 10 mg/d, and undecided for 5 mg.
+    days is undecided if it makes a difference. Percentages, ppm and shares such as *12 per 1,000* are
+    numbers, and ratios such as *5 g per 100 mL* are divided. A dose with its times a day is a rate: *5 mg BID* is
+    10 mg/d, and undecided for 5 mg. A Sv is not a Gy, because it is a weighted dose.
+
+    A quantity is also undecided beside words that may change it (*5 mg less*, *100 m below sea level*, *two 5 mg
+    tablets*), with a substance inside its unit (*5 g of salt per day*), in an expression (*20π rad/s*), and if only
+    the value or the ground truth says *ton*, which may be metric, long or short.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -130,7 +127,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
     def mutate(self, expected: object) -> object:
         """Return a quantity in the ground truth's unit that is higher than any tolerance allows."""
         truth = self._truth(expected)
-        higher = truth.number + 2 * self._limit(truth) + max(Fraction(1), 2 * abs(truth.number))
+        higher = truth.number + 2 * self._allowance.limit(truth) + max(Fraction(1), 2 * abs(truth.number))
         return f"{Decimal(higher.numerator) / higher.denominator} {truth.unit}".strip()
 
     def check(self, extracted: object, expected: object) -> Verdict:
@@ -143,6 +140,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         text = split_uncertainty(clean(text))[0]
         if PART_WORDS.search(text) and not PART_WORDS.search(str(expected)):
             return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not read")
+        if (sign := find_expression(text)) and not find_expression(str(expected)):
+            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not calculated")
         if has_two_signs(text):
             return Unreadable(f"{_quoted(text)} contains ±, which means two numbers")
         pair = split_pair(text)
@@ -150,15 +149,16 @@ class Quantity(ReadingPrimitive, defer_build=True):
             fits = any(self._judge(one, truth) is not False for one in (text, *pair))
             return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
         if (share := read_share(text)) is not None:
-            return self._compare_ratio(*share, text, truth)
+            return self._compare_share_of(*share, text, truth)
         verdict = self._judge(text, truth)
+        if verdict is not True:
+            verdict = self._compare_ratio(text, truth, verdict)
         if verdict is False:
-            texts = (text, str(expected)), (with_scales(text), with_scales(str(expected)))
-            others = [pair for pair in product(*zip(*texts, strict=True)) if pair != texts[0]]
-            if any(self._is_same(*pair) for pair in others):
-                return Undecided(
-                    f"a letter after a number in {_quoted(text)} or the ground truth may be a power of ten"
-                )
+            texts = ([text, *other_spellings(text)], [str(expected), *other_spellings(str(expected))])
+            if any(self._is_same(*pair) for pair in product(*texts) if pair != (text, str(expected))):
+                return Undecided(f"a letter or mark in {_quoted(text)} or the ground truth can be read in two ways")
+        if verdict is True and may_differ(text, str(expected)):
+            return Undecided(f"the units of {_quoted(text)} and the ground truth may differ in spite of their names")
         return verdict
 
     def _is_same(self, text: str, expected: str) -> bool:
@@ -168,34 +168,52 @@ class Quantity(ReadingPrimitive, defer_build=True):
         except ValueError:
             return False
 
-    def _compare_ratio(self, share: Fraction, has_colon: bool, text: str, truth: _Truth) -> Verdict:
+    def _compare_ratio(self, text: str, truth: Truth, verdict: Verdict) -> Verdict:
+        """Return the verdict on a ratio such as *5 g per 100 mL*, or `verdict` for other texts."""
+        ratio = read_ratio(with_rate(text), self.decimal)
+        whole = read_quantity(text, self.decimal, is_unit)
+        if ratio is None or (whole is not None and read_unit(whole.unit)):
+            return verdict
+        number, unit, is_full = ratio
+        if not is_full and (find_count(text)[0] or split_frequency(text)[1] is not None):
+            return verdict
+        same = self._allowance.compare_number(number, read_unit(unit), truth)
+        if is_full or same is not True:
+            return same if is_full else verdict
+        return Undecided(f"words in {_quoted(text)} may belong to its unit, {unit}")
+
+    def _compare_share_of(self, share: Fraction, has_colon: bool, text: str, truth: Truth) -> Verdict:
         """Return whether *1 in 1000* is the ground truth. *1:1000* may be a ratio, and *1:30* a time."""
-        if self._compare_number(share, _NUMBER, truth) is True:
+        if self._allowance.compare_number(share, NUMBER, truth) is True:
             return not has_colon or Undecided(f"{_quoted(text)} may be a ratio or a share")
         times = [f"{text.replace(':', one)} {other}" for one, other in ((" h ", "min"), (" min ", "s"))]
         if has_colon and any(self._judge(time, truth) is True for time in times):
             return Undecided(f"{_quoted(text)} may be a time or a ratio")
         return self._judge(text, truth)
 
-    def _truth(self, expected: object) -> _Truth:
+    def _truth(self, expected: object) -> Truth:
         """Return the ground truth. Raises `ValueError` if it is not one quantity with a known unit."""
         text = text_of(expected)
         value, uncertain = split_uncertainty(clean(text)) if text is not None and len(text) <= _LONGEST else ("", None)
         parts = [read_quantity(part, self.decimal, is_unit) for part in split_sum(value)]
         whole = read_quantity(value, self.decimal, is_unit)
+        if (share := read_share(value)) is not None and not share[1]:
+            return Truth(share[0], (), "", NUMBER)
+        if whole is None and (ratio := read_ratio(value, self.decimal)) is not None and ratio[2]:
+            return Truth(ratio[0], (), ratio[1], read_unit(ratio[1]))
         if whole is None and len(parts) > 1 and (total := self._add(parts)) is not None:
             return total
         if whole is None or whole.high or whole.sign:
             raise self._wrong_truth("one number (with or without a unit, not a range or limit)", expected)
         unit = whole.unit or self.unit or ""
-        meanings = read_unit(unit) if unit else _NUMBER
+        meanings = read_unit(unit) if unit else NUMBER
         if not meanings:
             raise self._wrong_truth(f"a known unit, not {unit!r:.40} (for other units, use NumberWithUnit)", expected)
         numbers = tuple(map(Fraction, whole.numbers))
-        truth = _Truth(numbers[0], numbers[1:], unit, meanings)
+        truth = Truth(numbers[0], numbers[1:], unit, meanings)
         return truth if uncertain is None else self._with_uncertainty(truth, uncertain, expected)
 
-    def _with_uncertainty(self, truth: _Truth, written: str, expected: object) -> _Truth:
+    def _with_uncertainty(self, truth: Truth, written: str, expected: object) -> Truth:
         """Return the ground truth with an uncertainty such as *0.2 mg* or *4 %*. Raises `ValueError` for others."""
         quantity = read_quantity(written, self.decimal, is_unit)
         if quantity is None:
@@ -203,13 +221,13 @@ class Quantity(ReadingPrimitive, defer_build=True):
         size = Fraction(quantity.numbers[0])
         unit = read_unit(quantity.unit)
         if quantity.unit and unit != truth.meanings:
-            converted = convert(size, unit[0], _NUMBER[0], None) if unit and is_number(unit[0]) else None
+            converted = convert(size, unit[0], NUMBER[0], None) if unit and is_number(unit[0]) else None
             if converted is None:
                 raise self._wrong_truth("an uncertainty in the same unit or in percent", expected)
             size = converted.number * abs(truth.number)
-        return _Truth(truth.number, truth.other_readings, truth.unit, truth.meanings, size)
+        return Truth(truth.number, truth.other_readings, truth.unit, truth.meanings, size)
 
-    def _judge(self, text: str, truth: _Truth) -> Verdict:
+    def _judge(self, text: str, truth: Truth) -> Verdict:
         """Return the verdict on a text without LaTeX and uncertainty."""
         text = without_refused(text)
         parts = split_sum(text)
@@ -219,44 +237,74 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if len(parts) > 1:
             total = self._add([read_quantity(part, self.decimal, is_unit) for part in parts])
             if total is not None:
-                return self._compare_number(total.number, total.meanings, truth)
+                return self._allowance.compare_number(total.number, total.meanings, truth)
         if not quantities:
             return Unreadable(f"{_quoted(text)} contains no number")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
-        if True in verdicts and (rate := rate_beside(text, quantities)):
+        if True in verdicts and (rate := rate_beside(text, quantities, is_unit)):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
+        count, times = find_count(text)
+        if True in verdicts and (words := count or (find_change(text) if truth.number > 0 else "")):
+            return Undecided(f"{words!r} in {_quoted(text)} may make the quantity another one")
         repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
-            dose, times = split_frequency(text)
-            if times is None and (rate := with_rate(text)) != text:
+            dose, frequency = split_frequency(text)
+            if frequency is None and (rate := with_rate(text)) != text:
                 return self._judge(rate, truth)
-            if (often := self._compare_dose(dose, times, truth)) is not False:
+            if (often := self._compare_dose(dose, frequency, truth)) is not False:
                 return often
+            if why := self._find_other_number(text, quantities, times, truth):
+                return Undecided(f"{_quoted(text)} may be the ground truth: {why}")
             is_repeated = any(self._compare(one, truth) is True for one in repeated)
-            if is_repeated and len(quantities) == 1 and not self._is_near(quantities[0], truth):
+            if is_repeated and len(quantities) == 1 and not self._allowance.is_near(quantities[0], truth):
                 return Unreadable(f"the quantity in brackets in {_quoted(text)} contradicts the one before it")
             return is_repeated and len(quantities) == 1
         if True in verdicts and any(self._contradicts(one, truth) for one in repeated):
             return Unreadable(f"the quantity in brackets in {_quoted(text)} may contradict the one before it")
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
-        if True in verdicts and _JOINED.search(text) and all(self._is_near(one, truth) for one in quantities):
+        if True in verdicts and _JOINED.search(text) and all(self._allowance.is_near(one, truth) for one in quantities):
             return True
         return Unreadable(f"{_quoted(text)} contains {len(verdicts)} quantities, one of which may be the ground truth")
 
-    def _compare_dose(self, text: str, times: Fraction | None, truth: _Truth) -> Verdict:
+    def _find_other_number(self, text: str, quantities: Sequence[Written], count: int, truth: Truth) -> str:
+        """Return why a text without the ground truth's number may still mean it, or an empty string."""
+        read = [one for one in quantities[:_MOST_PARTS] if one.numbers and not one.sign and not one.high]
+        units = [read_unit(one.unit) or read_unit(known_part(one.unit, is_unit)) for one in read]
+        numbers = [Fraction(one.numbers[0]) for one in read]
+
+        def fits(number: Fraction) -> bool:
+            return any(self._allowance.compare_number(number, unit, truth) is True for unit in units if unit)
+
+        if (
+            truth.number < 0
+            and (words := find_change(text, decrease=True))
+            and any(fits(-number) for number in numbers)
+        ):
+            return f"{words!r} may make the number negative"
+        if count > 1 and any(fits(count * number) for number in numbers):
+            return f"it may be {count} times the number"
+        if len(numbers) > 1 and len({unit for unit in units if unit}) == 1 and fits(sum(numbers, Fraction(0))):
+            return "it may be a sum"
+        return ""
+
+    def _compare_dose(self, text: str, times: Fraction | None, truth: Truth) -> Verdict:
         """Return whether a dose that is given several times a day is the ground truth, a rate.
 
         `times` is None if that number is not known, as in *5 mg PRN*.
         """
-        dose = read_quantity(text, self.decimal, is_unit)
+        found = find_quantities(text, self.decimal, is_unit)
+        dose = found[0] if len(found) == 1 else None
         unit = "" if dose is None else dose.unit if read_unit(dose.unit) else known_part(dose.unit, is_unit)
         if dose is None or not unit or not dose.numbers or dose.high or dose.sign:
             return False
         number, rate = Fraction(dose.numbers[0]), read_unit(f"{unit}/d")
-        if times is not None and (verdict := self._compare_number(number * times, rate, truth)) is not False:
+        if times is not None and (verdict := self._allowance.compare_number(number * times, rate, truth)) is not False:
             return verdict
-        if times is None and rate_beside(text, [dose]) and self._compare_number(number, rate, truth) is True:
+        is_counted = times is None and rate_beside(text, [dose], is_unit)
+        if is_counted and any(
+            self._allowance.compare_number(number * often, rate, truth) is True for often in range(1, 7)
+        ):
             return Undecided(f"how often {_quoted(text)} is given may be counted")
         return False
 
@@ -265,7 +313,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         inner = [read_quantity(part.strip(), self.decimal, is_unit) for part in _BRACKETS.findall(text)]
         return [one for one in inner if one is not None and one.numbers and read_unit(one.unit)]
 
-    def _contradicts(self, value: Written, truth: _Truth) -> bool:
+    def _contradicts(self, value: Written, truth: Truth) -> bool:
         """Return whether a quantity in brackets has the dimension of the ground truth, but another value."""
         if value.sign or value.high:
             return self._compare(value, truth) is False
@@ -276,17 +324,17 @@ class Quantity(ReadingPrimitive, defer_build=True):
             if is_number(target) and source != target:
                 continue
             try:
-                ends = [self._convert(one, source, target) for one in (number - step, number, number + step)]
+                ends = [self._allowance.convert(one, source, target) for one in (number - step, number, number + step)]
             except UnknownMolarMass:
                 return True
             low, middle, high = (None if one is None else one.number for one in ends)
             if low is not None and middle is not None and high is not None:
                 rounded = min((high - low) / 2, _ROUNDED * abs(truth.number))
-                limit = max(self._limit(truth), _SAME * abs(truth.number), rounded)
+                limit = max(self._allowance.limit(truth), SAME * abs(truth.number), rounded)
                 verdicts.append(abs(middle - truth.number) > limit)
         return bool(verdicts) and all(verdicts)
 
-    def _add(self, parts: Sequence[Written | None]) -> _Truth | None:
+    def _add(self, parts: Sequence[Written | None]) -> Truth | None:
         """Return the sum of parts such as *5 ft* and *10 in*, in the unit of the first, or None if they are not a sum.
 
         Each part must be less than one of the unit before it.
@@ -308,9 +356,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
             units.append(meanings[0])
         first = parts[0]
         assert first is not None
-        return _Truth(total, (), first.unit, (units[0],))
+        return Truth(total, (), first.unit, (units[0],))
 
-    def _compare(self, value: Written, truth: _Truth) -> Verdict:
+    def _compare(self, value: Written, truth: Truth) -> Verdict:
         """Return whether one quantity of a value is the ground truth."""
         if not value.numbers:
             return Unreadable("the value cannot be read as a number")
@@ -319,13 +367,15 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return meanings
         numbers = [Fraction(number) for number in value.numbers]
         if value.high or value.sign:
-            return self._compare_interval(value, meanings, truth)
-        verdict = self._compare_number(numbers[0], meanings, truth)
-        if verdict is False and any(self._compare_number(number, meanings, truth) is True for number in numbers[1:]):
+            return self._allowance.compare_interval(value, meanings, truth)
+        verdict = self._allowance.compare_number(numbers[0], meanings, truth)
+        if verdict is False and any(
+            self._allowance.compare_number(number, meanings, truth) is True for number in numbers[1:]
+        ):
             return Undecided("the number can be read in two ways because of its mark or brackets")
         return verdict
 
-    def _meanings(self, value: Written, truth: _Truth) -> tuple[Unit, ...] | Verdict:
+    def _meanings(self, value: Written, truth: Truth) -> tuple[Unit, ...] | Verdict:
         """Return the possible units of a quantity, or the verdict if it does not depend on the unit or is unknown."""
         number = Fraction(value.numbers[0])
         meanings = read_unit(value.unit) or read_unit(known_part(value.unit, is_unit))
@@ -334,9 +384,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
             if known is not None and kind_of_unit(known).startswith("money"):
                 return False
             noun = value.unit.split()[0].casefold()
-            if truth.meanings != _NUMBER or noun.rstrip("s") in MULTIPLES:
+            if truth.meanings != NUMBER or noun.rstrip("s") in MULTIPLES:
                 return Undecided(f"the unit {_quoted(value.unit)} is unknown")
-            return _NUMBER
+            return NUMBER
         is_scale_missing = meanings == read_unit("°") and any(map(has_offset, truth.meanings))
         if value.unit and not is_scale_missing:
             return meanings
@@ -352,98 +402,24 @@ class Quantity(ReadingPrimitive, defer_build=True):
         what = "scale" if is_scale_missing else "unit"
         return Undecided(f"the value has no {what}, and the rule of the field names none (`unit`)")
 
-    def _compare_share(self, number: Fraction, truth: _Truth) -> tuple[Unit, ...] | Verdict:
+    def _compare_share(self, number: Fraction, truth: Truth) -> tuple[Unit, ...] | Verdict:
         """Return the verdict on a number without a unit if the ground truth is a number, a count or a percentage."""
         if convert(Fraction(1), truth.meanings[0], (), None) == Converted(Fraction(1), Fraction(1), Fraction(1)):
-            return _NUMBER
-        as_number = self._compare_number(number, _NUMBER, truth)
-        if as_number is True or self._compare_number(number, truth.meanings, truth) is True:
+            return NUMBER
+        as_number = self._allowance.compare_number(number, NUMBER, truth)
+        if as_number is True or self._allowance.compare_number(number, truth.meanings, truth) is True:
             return Undecided(f"the value has no unit, but is equal to {truth.unit} or to the fraction if read so")
         return as_number
 
-    def _compare_number(self, number: Fraction, meanings: tuple[Unit, ...], truth: _Truth) -> Verdict:
-        """Return whether a number in a unit with these possible meanings is the ground truth."""
-        verdict: Verdict = False
-        for target in truth.meanings:
-            for source in meanings:
-                one = self._compare_units(number, source, target, truth)
-                if one is True:
-                    return True
-                verdict = one if isinstance(one, Undecided) else verdict
-        if verdict is False and not truth.unit and meanings != _NUMBER and self._is_within(number, truth, (), ()):
-            return Undecided("the value has a unit, but the ground truth has none (set `unit`)")
-        return verdict
+    @property
+    def _allowance(self) -> Allowance:
+        return Allowance(self.tolerance, self.relative, self.molar_mass)
 
-    def _compare_units(self, number: Fraction, source: Unit, target: Unit, truth: _Truth) -> Verdict:
-        """Return whether a number in the unit `source` is the ground truth, whose unit is `target`."""
-        try:
-            converted = self._convert(number, source, target)
-        except UnknownMolarMass:
-            return Undecided("a mass and an amount of substance need the parameter `molar_mass`")
-        if converted is None:
-            return False
-        if self._is_within(converted.number, truth, source, target):
-            return True
-        limit = self._limit(truth)
-        if converted.low - limit <= truth.number <= converted.high + limit:
-            return Undecided("the length of a year or month varies (set a tolerance)")
-        if any(abs(converted.number - other) <= limit for other in truth.other_readings):
-            return Undecided("the ground truth can be read in two ways because of its mark")
-        return False
-
-    def _compare_interval(self, value: Written, meanings: tuple[Unit, ...], truth: _Truth) -> Verdict:
-        """Return False if a range or limit excludes the ground truth, and otherwise `Unreadable`."""
-        what = "a range" if value.high else "a limit"
-        unreadable = Unreadable(f"the value is {what}, not a number")
-        limit = self._limit(truth)
-        for target in truth.meanings:
-            for source in meanings:
-                try:
-                    low = self._convert(Fraction(value.numbers[0]), source, target)
-                    high = self._convert(Fraction(value.high[0]), source, target) if value.high else low
-                except UnknownMolarMass:
-                    return unreadable
-                if low is None or high is None:
-                    continue
-                is_below = truth.number + limit < low.low and not value.sign.startswith("<")
-                is_above = truth.number - limit > high.high and not value.sign.startswith(">")
-                if not is_below and not is_above:
-                    return unreadable
-        return False
-
-    def _is_near(self, value: Written, truth: _Truth) -> bool:
-        """Return whether a quantity differs by 1 % at most, so that it can be the ground truth in another unit."""
-        meanings = read_unit(value.unit)
-        if not value.numbers or not meanings or value.sign or value.high:
-            return False
-        try:
-            converted = self._convert(Fraction(value.numbers[0]), meanings[0], truth.meanings[0])
-        except UnknownMolarMass:
-            return False
-        return converted is not None and abs(converted.number - truth.number) <= _SAME * abs(truth.number)
-
-    def _is_within(self, number: Fraction, truth: _Truth, source: Unit, target: Unit) -> bool:
-        """Return whether a number, converted from `source` to the ground truth's unit, is within the tolerance."""
-        slack = _SLACK * max(abs(truth.number), abs(number)) if source != target else Fraction(0)
-        return abs(number - truth.number) <= max(self._limit(truth), slack)
-
-    def _limit(self, truth: _Truth) -> Fraction:
-        """Return the greatest difference from the ground truth that is allowed, in its unit."""
-        if self.tolerance is None and self.relative is None:
-            return truth.uncertainty or Fraction(0)
-        return max(Fraction(exact(self.tolerance or 0)), Fraction(exact(self.relative or 0)) * abs(truth.number))
-
-    def _convert(self, number: Fraction, source: Unit, target: Unit) -> Converted | None:
-        """Return the number in the unit `target`, or None if the dimensions differ."""
-        if source == target:
-            return Converted(number, number, number)
-        return convert(number, source, target, None if self.molar_mass is None else Fraction(exact(self.molar_mass)))
-
-    def _converts(self, truth: _Truth) -> bool:
+    def _converts(self, truth: Truth) -> bool:
         """Return whether the rule's unit can be converted to the ground truth's."""
         try:
             return any(
-                self._convert(Fraction(1), source, target) is not None
+                self._allowance.convert(Fraction(1), source, target) is not None
                 for source in read_unit(self.unit or "")
                 for target in truth.meanings
             )

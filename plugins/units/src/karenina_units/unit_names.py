@@ -18,7 +18,7 @@ _PREFIXES: Final = {
 
 _WITH_PREFIXES: Final = """
 meter               ; m          ; meter, metre                               ; f p n u m c d k M G
-gram                ; g          ; gram, gramme                               ; f p n u mc m c d k
+gram                ; g          ; gram, gramme                               ; f p n u mc m c d h k
 second              ; s, sec     ; second                                     ; p n u m
 ampere              ; A          ; ampere, amp                                ; f p n u m k
 kelvin              ; K          ; kelvin                                     ; n u m k M G
@@ -35,7 +35,7 @@ coulomb             ; _C         ;                                            ; 
 farad               ; _F         ; farad                                      ; f p n u m
 ohm                 ; Ω, ohm, Ohm ; ohm                                       ; u m k M G T
 newton_meter_       ; Nm         ; newton meter, newton metre, newton-meter, newton-metre ; u m c k M
-rem                 ; rem        ; rem                                        ; u m
+rem_                ; rem        ; rem                                        ; u m
 siemens             ; S          ; siemens                                    ; p n u m k
 weber               ; Wb         ; weber                                      ; n u m
 tesla               ; T          ; tesla                                      ; f p n u m
@@ -46,7 +46,7 @@ lux                 ; lx         ; lux                                        ; 
 becquerel_          ; Bq         ; becquerel                                  ; m k M G T
 curie_              ; Ci         ; curie                                      ; p n u m k M
 gray                ; Gy         ; gray                                       ; u m c k
-sievert             ; Sv         ; sievert                                    ; u m c k
+sievert_            ; Sv         ; sievert                                    ; u m c k
 liter               ; L, l       ; liter, litre                               ; f p n u mc m c d h
 electron_volt       ; eV         ; electronvolt, electron volt, electron-volt ; n u m k M G T P
 calorie             ; cal        ; calorie                                    ; k
@@ -88,22 +88,29 @@ decade_                    ;                    ; decade
 century_                   ;                    ; century, centuries
 gram                       ; gm, gms            ;
 kilogram                   ; kgs, kilo          ;
-metric_ton                 ; t                  ; ton, tonne, metric ton, metric tonne
+metric_ton                 ; t                  ; tonne, metric ton, metric tonne
+metric_ton or short_ton_ or long_ton_ ;         ; ton
+short_ton_                 ;                    ; short ton, us ton
+long_ton_                  ;                    ; long ton, imperial ton
+galileo_ or gallon         ; Gal                ;
 kilometric_ton             ; kt                 ; kiloton, kilotonne
 megametric_ton             ; Mt                 ; megaton, megatonne
 pound                      ; lb, lbs            ; pound
 ounce                      ; oz, ozs            ; ounce
 grain                      ; gr                 ; grain
 stone                      ; st                 ; stone
-dalton or molar_dalton_    ; Da, u, amu         ; dalton, unified atomic mass unit, atomic mass unit
+dalton or molar_dalton_ or micrometer ; u       ;
+dalton or molar_dalton_    ; Da, amu            ; dalton, unified atomic mass unit, atomic mass unit
 kilodalton or kilomolar_dalton_ ; kDa           ; kilodalton
 megadalton or megamolar_dalton_ ; MDa           ; megadalton
 angstrom                   ; Å                  ; angstrom, ångström
 micrometer                 ;                    ; micron
 mile                       ; mi                 ; mile
 nautical_mile              ; nmi                ; nautical mile
-inch                       ; in, "              ; inch, inches
-foot                       ; ft, '              ; foot, feet
+inch                       ; in                 ; inch, inches
+inch or second or arcsecond_ ; "                ;
+foot                       ; ft                 ; foot, feet
+foot or minute or arcminute_ ; '                ;
 yard                       ; yd, yds            ; yard
 light_year                 ; ly                 ; light-year, light year, lightyear
 astronomical_unit          ; au, AU             ; astronomical unit
@@ -141,11 +148,15 @@ dyne                       ; dyn                ; dyne
 pound_force                ; lbf                ; pound-force, pound force
 horsepower                 ; hp                 ; horsepower
 standard_atmosphere        ; atm                ; atmosphere, standard atmosphere
-millimeter_Hg or torr      ; mmHg, mm Hg        ; millimeter of mercury, millimetre of mercury
-millimeter_Hg or torr      ;                    ; millimeters of mercury, millimetres of mercury
-centimeter_H2O             ; cmH2O, cm H2O      ; centimeter of water, centimetre of water
-inch_Hg                    ; inHg               ; inch of mercury, inches of mercury
-pound_force_per_square_inch ; psi               ; pound per square inch, pounds per square inch
+millimeter_Hg or torr      ; mmHg, mm Hg        ; millimeter of mercury, millimetre of mercury, mm mercury
+millimeter_Hg or torr      ;                    ; mm of mercury, mm of hg
+centimeter_Hg              ; cmHg, cm Hg        ; centimeter of mercury, centimetre of mercury, cm of mercury, cm of hg
+centimeter_H2O             ; cmH2O, cm H2O      ; centimeter of water, centimetre of water, cm of h2o
+centimeter_H2O or centimeter ;                  ; cm of water, cm water
+millimeter_water_          ; mmH2O, mm H2O      ; mm of h2o
+millimeter_water_ or millimeter ;               ; mm of water, mm water
+inch_Hg                    ; inHg, in Hg        ; inch of mercury, inches of mercury
+pound_force_per_square_inch ; psi, lb/in2, lb/in^2, lbs/in2 ; pound per square inch, pounds per square inch
 foot_pound                 ; ft-lb, ft lb, ft·lb, ft-lbf, ft lbf, ft·lbf ; foot-pound, foot pound
 foot_pound                 ; lb-ft, lb·ft, lb ft, lbf·ft, lbf ft ; pound-foot, pound foot
 standard_gravity           ; xg, x g            ; g-force
@@ -168,7 +179,7 @@ particle                   ;                    ; molecule, atom, ion, photon, e
 body_surface_              ; 1.73m2             ;
 percent_                   ; %                  ; percent, per cent, pct
 permille_                  ; ‰                  ; permille, per mille, per mil
-ppm_                       ; ppm                ; part per million, parts per million
+ppm_ or milligram_per_liter_ ; ppm              ; part per million, parts per million
 ppb_                       ; ppb                ; part per billion, parts per billion
 decibel_                   ; dB                 ; decibel
 """

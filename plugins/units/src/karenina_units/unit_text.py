@@ -19,6 +19,7 @@ _LARGEST_EXPONENT: Final = 12
 _ASCII: Final = str.maketrans(
     {
         **dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+", strict=True)),
+        **dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True)),
         **dict.fromkeys("µμ", "u"),
         "º": "°",
         "˚": "°",
@@ -101,8 +102,8 @@ def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def is_unit(text: str) -> bool:
-    """Return whether words after a number are a unit. Symbols that are also English words, such as *in*, are not."""
-    return not is_english(text) and bool(read_unit(text))
+    """Return whether words after a number are a unit. They are not if the last one is also English, such as *in*."""
+    return bool(text.strip()) and not is_english(text.split()[-1]) and bool(read_unit(text))
 
 
 def _read_product(text: str) -> list[tuple[tuple[str, ...], int]] | None:

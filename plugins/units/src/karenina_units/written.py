@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from karenina_template.templates.primitives.quantity_parser import Quantity, known_part
-from karenina_toolkit.folding import fold
-from karenina_units.latex import plain_text
-from karenina_units.unit_text import is_unit, read_unit
+from karenina_template.templates.primitives.latex import plain_text
+from karenina_template.templates.primitives.quantity_parser import (
+    DecimalMark,
+    known_part,
+    other_readings,
+    read_quantity,
+)
+from karenina_units.unit_text import is_unit
 
 _UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
 _LAST_DIGITS: Final = re.compile(r"(?<=[0-9])\([0-9]{1,3}\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))")
 """The uncertainty of the last digits, as in *1.60(2)e-19 C*."""
 _UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
-_NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:and\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
-_POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
-_RATE: Final = re.compile(
-    r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
-    r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
-    r"|\b(?:q\.?\s?[0-9]{1,2}\s?h|[bt]\.?\s?i\.?\s?d|q\.?\s?[io]?\.?\s?d|qd|bd|tds|qds|od|q\.?\s?h\.?\s?s|p\.?r\.?n|stat)\b",
+_NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:(?:and|&)\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
+_TIME_IN_WORDS: Final = re.compile(
+    r"\b(?:hours?|minutes?|days?|weeks?|months?|years?)\b.{1,30}\b(?:hours?|minutes?|seconds?|days?|weeks?|months?)\b"
+    r"|\A[^\W\d_]+\s(?:in|out of)(?: every)?\s[^\W\d_]+\W*\Z",
     re.IGNORECASE,
 )
-"""Words after a unit that make it another one: 5 mg daily is not 5 mg."""
+_HOURS: Final = re.compile(r"\b([0-9]{1,3})\s?h\s?([0-5]?[0-9])(?:\s?m(?:ins?)?)?(?![\w/^.,])")
+"""*2h30m*, which is 2 h 30 min."""
+_SYMBOL: Final = re.compile(r"\A\s*[^\W\d][\w/{}()^]{0,12}\s*[=\u2248\u2243]\s*(?=[-+\u2212.0-9])")
+"""A symbol before a quantity, as in *t = 5 s*."""
+_BY_VOLUME: Final = re.compile(r"(?<=[0-9])\s?%\s?\(?[wm]/v\)?")
+_PER: Final = re.compile(
+    r"\s*/\s*|\s+(?:per|(?P<loose>in|for every))\s+"
+    r"|\s+(?:an?|each|every)\s+(?=(?:second|minute|hour|day|week|month|year)\b)"
+)
+_POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
 _PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "yearly": "yr", "annually": "yr"}
 _ADVERB: Final = re.compile(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
 _TIMES: Final = {
@@ -41,23 +51,39 @@ _FREQUENCY: Final = re.compile(
     re.IGNORECASE,
 )
 """Words at the end of a text that say how often a dose is given."""
-_THOUSANDS: Final = {"k": "thousand", "m": "million"}
-_PER_MICROLITER: Final = re.compile(r"(?<=[0-9])\s?([kKM])(?=\s?/\s?(?:[uµμ]|mc)[lL]\b)")
-"""A thousand or a million per microliter, as laboratories write counts of blood cells: *7.5 K/µL*."""
+_THOUSANDS: Final = {"k": "thousand", "m": "million", "g": "billion"}
+_PER_VOLUME: Final = re.compile(r"(?<=[0-9])\s?(?:([kKMG])(?=\s?/\s?(?:[uµμm]|mc)[lL]\b)|(G)(?=\s?/\s?[lL]\b))")
+"""A thousand, million or billion per volume, as laboratories write counts of blood cells: *7.5 K/µL*."""
 _ARCS: Final = re.compile(
-    r"(?P<degrees>[0-9][0-9.]*)\s?(?:°|deg(?:rees?)?\b\.?)\s?(?P<minutes>[0-9][0-9.]*)\s?['\u2032\u2019]"
+    r"(?P<degrees>[0-9][0-9.]*)\s?(?:°|deg(?:rees?)?\b\.?)\s?(?P<minutes>[0-9][0-9.]*)\s?(?:min(?:utes?)?\b|['\u2032\u2019])"
     r"(?!['\u2032\u2019])(?:\s?(?P<seconds>[0-9][0-9.]*)\s?(?:[\"\u2033\u201d]|['\u2032\u2019]{2}))?"
 )
 _SHARE: Final = re.compile(
-    r"(?P<part>[0-9][0-9,.]*)(?:\s(?:in(?: every)?|out of)\s|\s?(?P<colon>:)\s?)(?P<whole>[1-9][0-9,]*)"
+    r"(?P<part>[0-9][0-9,.]*)"
+    r"(?:(?:\s(?P<noun>[^\W\d_]{3,}))?\s(?:in(?: every)?|out of(?: every)?|per|for every)\s|\s?(?P<colon>:)\s?)"
+    r"(?P<whole>[1-9][0-9]{0,2}(?: [0-9]{3})+|[1-9][0-9,]*|hundred|thousand|million)(?P<after>(?:\s[^\W\d_]+){0,2})"
 )
+_TON: Final = re.compile(r"(?<!metric )\btons?\b", re.IGNORECASE)
+_COUNTED: Final = (
+    re.compile(r"\bbeats?\b|\bbpm\b", re.IGNORECASE),
+    re.compile(r"\bbreaths?\b", re.IGNORECASE),
+    re.compile(r"\b(?:revolutions?|rotations?|turns?|rev|rpm)\b", re.IGNORECASE),
+)
+"""Words for events of different kinds, all of which are turns to the conversion."""
+_OTHER_SYMBOLS: Final = ((re.compile(r"(?<=[0-9])\s?A\b"), " \u00c5"), (re.compile(r"\bcalories?\b"), "kcal"))
+"""Symbols and words that are often written for other units, with those."""
 _MARKUP: Final = "*_` \t\n"
 
 
 def clean(text: str) -> str:
     """Return the text without Markdown around it and without LaTeX."""
-    text = _with_arcs(plain_text(text.strip(_MARKUP)))
-    text = _PER_MICROLITER.sub(lambda match: f" {_THOUSANDS[match[1].casefold()]}", text)
+    text = _SYMBOL.sub("", plain_text(text.strip(_MARKUP)))
+    if _TIME_IN_WORDS.search(text):
+        from karenina_template.templates.primitives.numbers_in_text import with_digits
+
+        text = with_digits(text)
+    text = _HOURS.sub(r"\1 h \2 min", _with_arcs(_BY_VOLUME.sub(" g/dL", text)))
+    text = _PER_VOLUME.sub(lambda match: f" {_THOUSANDS[(match[1] or match[2]).casefold()]}", text)
     return _POWER.sub(" x ", text)
 
 
@@ -109,8 +135,38 @@ def read_share(text: str) -> tuple[Fraction, bool] | None:
     found = _SHARE.fullmatch(text.strip(" ."))
     if found is None:
         return None
-    part, whole = (number.replace(",", "") for number in (found["part"], found["whole"]))
-    return (Fraction(part) / int(whole), bool(found["colon"])) if part.count(".") < 2 and part[-1] != "." else None
+    if any(noun and known_part(noun.strip(), is_unit) for noun in (found["noun"], found["after"])):
+        return None
+    part, whole = (re.sub("[, ]", "", number) for number in (found["part"], found["whole"]))
+    size = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}.get(whole) or int(whole)
+    return (Fraction(part) / size, bool(found["colon"])) if part.count(".") < 2 and part[-1] != "." else None
+
+
+def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | None:
+    """Return 0.05, *g/mL* and True for *5 g per 100 mL*: a number, its unit, and whether it has been read fully.
+
+    It is not read fully if the unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*.
+    Returns None if there is no other number or word, or if a unit is unknown.
+    """
+    parts = _PER.split(text.strip(" ."))[::2]
+    first = read_quantity(parts[0], decimal, is_unit)
+    if len(parts) < 2 or first is None or len(first.numbers) != 1 or first.high or first.sign:
+        return None
+    number, is_full, units, has_number = Fraction(first.numbers[0]), True, [], False
+    for place, part in enumerate(parts):
+        one = first if not place else read_quantity(part, decimal, is_unit)
+        if place and one is not None:
+            if len(one.numbers) != 1 or one.high or one.sign or one.numbers[0] <= 0:
+                return None
+            number, has_number = number / Fraction(one.numbers[0]), True
+        unit = part if one is None else one.unit
+        known = unit if is_unit(unit) else known_part(unit, is_unit)
+        if not known:
+            return None
+        units.append(known)
+        is_full = is_full and known == unit
+    is_loose = any(match["loose"] for match in _PER.finditer(text))
+    return (number, "/".join(units), is_full and not is_loose) if has_number or not is_full else None
 
 
 def split_frequency(text: str) -> tuple[str, Fraction | None]:
@@ -127,10 +183,14 @@ def split_frequency(text: str) -> tuple[str, Fraction | None]:
     return text[: found.start()], times
 
 
-def rate_beside(text: str, quantities: Sequence[Quantity]) -> str:
-    """Return a word such as *daily* that makes a quantity a rate and is not part of its unit, or an empty string."""
-    text = " ".join(fold(text).split())
-    for quantity in quantities:
-        text = text.replace(quantity.unit if read_unit(quantity.unit) else known_part(quantity.unit, is_unit), " ", 1)
-    word = _RATE.search(text)
-    return word[0] if word is not None else ""
+def other_spellings(text: str) -> list[str]:
+    """Return *1.5 \u00c5* for *1.5 A* and *250 kcal* for *250 calories*, and other ways to write the number."""
+    others = (pattern.sub(unit, text) for pattern, unit in _OTHER_SYMBOLS)
+    return [*other_readings(text), *(other for other in others if other != text)]
+
+
+def may_differ(text: str, expected: str) -> bool:
+    """Return whether two texts may mean different units: a ton is metric, long or short, and a beat is no breath."""
+    counted = [{place for place, noun in enumerate(_COUNTED) if noun.search(one)} for one in (text, expected)]
+    is_other_noun = all(counted) and counted[0] != counted[1]
+    return is_other_noun or bool(_TON.search(text)) is not bool(_TON.search(expected))

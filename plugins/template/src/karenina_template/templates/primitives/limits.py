@@ -1,4 +1,4 @@
-"""Finds words and signs that make a quantity a limit, or reject it: *5 mg or more*, *maximum 5 mg*, *not 5 mg*."""
+"""Finds words and signs that make a quantity another one, or reject it: *maximum 5 mg*, *not 5 mg*, *5 mg less*."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from karenina_template.templates.primitives.quantity_parser import Quantity
+from karenina_template.templates.primitives.quantity_parser import IsUnit, Quantity, known_part
+from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _ABOUT: Final = r"(?:[~\u2248]|about|approximately|approx\.?|around|roughly|an?|the)?\s*"
@@ -39,6 +40,76 @@ _REFUSED: Final = lazy_pattern(
 _MORE_OR_LESS: Final = lazy_pattern(
     r"\bnot (?:more|less|fewer|greater) than\b|\b(?:is|was|are|were|be|it's)\s*\Z", re.IGNORECASE
 )
+_EXPRESSION: Final = lazy_pattern(
+    r"[\u221a-\u221c\u2213]|\u03c0|\|[^|0-9]*[0-9][^|]*\||\A\s*[\u2014\u2015\u207b]\s?(?=[0-9])"
+    r"|(?<=[0-9])!(?!=)|(?<=[0-9])(?<!(?<![0-9.,])10)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207b]"
+    r"|(?<=[0-9])(?<!(?<![0-9.,])10)(?<!(?<![0-9.,])10 )(?:\^|\*\*)\s?[-({0-9]"
+    r"|[^\W\d]\s?[\u00d7*]\s?[0-9]|[^\W\d]\sx\s?[0-9]"
+    r"|[0-9]\s(?:squared|cubed|factorial)\b|\b(?:squared|cubed) [0-9]|\b(?:square|cube|cubic) root\b"
+    r"|\b(?:log|ln|lg|exp|sqrt|sin|cos|tan|mod|to the power|reciprocals?)\b|(?<![^\W\d])pi\b"
+    r"|[0-9](?:st|nd|rd|th)s?\b|\b(?:[a-z]+-)?(?:fif|six|seven|eigh|nin|ten|eleven|twelf|[a-z]{3,6}teen|[a-z]{3,5}tie)ths?\b"
+    r"|[0-9]-\s*\Z",
+    re.IGNORECASE,
+)
+_REMARK: Final = lazy_pattern(r"\([^()0-9]*\)")
+_MOST: Final = 20
+"""The most quantities of a text whose units are removed before words beside them are searched."""
+_COUNTS: Final = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,
+    "twice": 2, "double": 2, "pair of": 2, "couple of": 2, "thrice": 3, "triple": 3,
+}  # fmt: skip
+_COUNT: Final = lazy_pattern(rf"\b({'|'.join(_COUNTS)})\b(?!-)", re.IGNORECASE)
+_LESS: Final = (
+    r"(?:decreas\w*|declin\w*|drop\w*|fell|fall\w*|reduc\w*|shr[aiu]nk\w*|down|lower\w*)\b(?!(?:\s\w+){0,3}\sto\b)"
+    r"|(?:loss|losses|lost|loses?|deficits?|below|beneath|negative|outflows?|less|fewer|lighter|shorter|smaller|cheaper"
+    r"|short|debt|owed|released?|exothermic|emitted|given off|deep|depth|in the red|ago|behind|-ve)\b"
+)
+_DECREASE: Final = lazy_pattern(rf"(?<!\w)(?:{_LESS})", re.IGNORECASE)
+_CHANGE: Final = lazy_pattern(
+    rf"(?<!\w)(?:{_LESS}|(?:more|heavier|higher|taller|longer|larger|bigger|early|late|over the|off|discount|each"
+    r"|apiece)\b|square\W*\Z)",
+    re.IGNORECASE,
+)
+_RATE: Final = lazy_pattern(
+    r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
+    r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
+    r"|\b(?:q\.?\s?[0-9]{1,2}\s?h|[bt]\.?\s?i\.?\s?d|q\.?\s?[io]?\.?\s?d|qd|bd|tds|qds|od|q\.?\s?h\.?\s?s|p\.?r\.?n|stat)\b"
+    r"|\b(?:at (?:bedtime|night|noon)|with (?:breakfast|lunch|dinner|meals)|in the (?:morning|evening))\b"
+    r"|\bmorning and evening\b",
+    re.IGNORECASE,
+)
+"""Words after a unit that make it another one: 5 mg daily is not 5 mg."""
+
+
+def find_expression(text: str) -> str:
+    """Return the sign or word that makes a number part of an expression, as in *√12* and *12!*, or an empty string."""
+    found = _EXPRESSION.search(text)
+    return "" if found is None else found[0].strip()
+
+
+def find_count(text: str) -> tuple[str, int]:
+    """Return the word for a number beside digits, as in *two 5 mg tablets*, with its number, or "" and 1."""
+    text = _REMARK.sub(" ", text)
+    found = _COUNT.search(text) if re.search(r"[0-9]", text) else None
+    return ("", 1) if found is None else (found[0], _COUNTS[found[0].casefold()])
+
+
+def find_change(text: str, *, decrease: bool = False) -> str:
+    """Return the word that makes a quantity a change or a difference, as in *5 mg less*, or an empty string.
+
+    With `decrease`, only words that can make it negative are searched.
+    """
+    found = (_DECREASE if decrease else _CHANGE).search(_claim(text))
+    return "" if found is None else found[0]
+
+
+def rate_beside(text: str, quantities: Sequence[Quantity], is_unit: IsUnit) -> str:
+    """Return a word such as *daily* that makes a quantity a rate and is not part of its unit, or an empty string."""
+    text = " ".join(fold(text).split())
+    for quantity in quantities[:_MOST]:
+        text = text.replace(quantity.unit if is_unit(quantity.unit) else known_part(quantity.unit, is_unit), " ", 1)
+    word = _RATE.search(text)
+    return word[0] if word is not None else ""
 
 
 def without_refused(text: str) -> str:
@@ -55,9 +126,14 @@ def find_limit_or_rejection(text: str, quantities: Sequence[Quantity]) -> str:
 
     Quantities that the parser has already read as limits, which have a `sign`, are not searched.
     """
-    reason = _REASON.search(text)
-    claim = text if reason is None or not re.search(r"[0-9]", text[: reason.start()]) else text[: reason.start()]
+    claim = _claim(text)
     found = _REJECTED.search(claim)
     if found is None and not any(quantity.sign for quantity in quantities):
         found = _LIMIT.search(claim)
     return "" if found is None else found[0].strip(" ,;.()")
+
+
+def _claim(text: str) -> str:
+    """Return the text before a reason or condition."""
+    reason = _REASON.search(text)
+    return text if reason is None or not re.search(r"[0-9]", text[: reason.start()]) else text[: reason.start()]

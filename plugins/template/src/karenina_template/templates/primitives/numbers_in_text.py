@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from text_to_num import find_numbers
+from text_to_num import alpha2digit, find_numbers
 
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
@@ -104,6 +104,11 @@ def read_numbers(text: str) -> Numbers | None:
             return None
     several = [part.value for part in joined if part.words > 1]
     return Numbers(frozenset(values.union(several)), tuple(dict.fromkeys(several)))
+
+
+def with_digits(text: str) -> str:
+    """Return the text with digits for its English number words: *2 hours and 30 minutes*."""
+    return alpha2digit(text.encode("utf-8", "replace").decode(), "en", threshold=0)
 
 
 def _parts(text: str) -> list[_Part]:

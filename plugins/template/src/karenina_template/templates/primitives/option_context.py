@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from karenina_template.templates.primitives.units import find_unit, kind_of_unit
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _SYMBOL_WORD: Final = lazy_pattern(r"[^\W\d_]{2}")
@@ -21,7 +22,7 @@ _FORMULA_BEFORE: Final = lazy_pattern(
 )
 """Text before a number or symbol that makes it part of another number: *2.*, *1/*, *-*, *more than*."""
 _FORMULA_AFTER: Final = lazy_pattern(
-    r"\s*[/\u2044\u2215*\u00d7\u00b7\u22c5\u00f7^\u00b1\u221a|{}]|[.,'][0-9]|\s*[-+]\s*\w|\s*\+"
+    r"\s*[/<>\u2264\u2265\u2044\u2215*\u00d7\u00b7\u22c5\u00f7^\u00b1\u221a|{}]|[.,'][0-9]|\s*[-+]\s*\w|\s*\+"
     r"|\s+(?:x\s+[0-9]|per\b|to\s+[0-9]|or\s+(?:more|less|higher|lower|greater|fewer|above|below|over|under|[0-9])"
     r"|and\s+(?:above|below|more|over|up)|at (?:least|most)|minimum|maximum|times|squared|cubed"
     r"|hundred|thousand|million|billion|trillion|dozen)\b"
@@ -31,13 +32,33 @@ _VALUE_AFTER: Final = lazy_pattern(r"\s*=")
 _REJECTED_BEFORE: Final = lazy_pattern(
     r"\b(?:not|no|neither|nor|never|except|excluding|\w+n't|cannot|(?:anything|everything|all) but|other than"
     r"|apart from|far from|r(?:ule[sd]?|uling) out|excludes?d?|eliminat(?:es?|ed|ing)|reject(?:s|ed|ing)?"
-    r"|discard(?:s|ed|ing)?|dismiss(?:es|ed|ing)?|wrong|incorrect|false|mistaken)\b|[\u274c\u2717\u2718\u2716]",
+    r"|discard(?:s|ed|ing)?|dismiss(?:es|ed|ing)?|wrong|incorrect|false|mistaken|avoid\w*|stop|discontinu\w+|contraindicated)\b|[\u274c\u2717\u2718\u2716]",
 )
 _REJECTED_AFTER: Final = lazy_pattern(
     r"(?:(?!\b(?:because|since|as|although|though|while|whereas|others?|rest|remaining|all)\b)[^.;\0])*?"
     r"(?:\b(?:not|no|never|neither|nor|\w+n't|cannot|wrong|incorrect|false|mistaken?|impossible|unlikely|excluded"
-    r"|eliminated|rejected|discarded|dismissed|(?:ruled|crossed) out)\b|[\u274c\u2717\u2718\u2716])",
+    r"|eliminated|rejected|discarded|dismissed|contraindicated|avoided|unsafe|(?:ruled|crossed) out)\b"
+    r"|[\u274c\u2717\u2718\u2716])",
 )
+_FRAME_BEFORE: Final = lazy_pattern(
+    r"(?:(?:[^=\s]+\s){0,3}[^=\s]*\s?=|(?:[^:\s]+\s){0,2}[^:\s]+\s?:"
+    r"|(?:the|this|that)\s(?!opposite|converse|reverse|inverse|contrary|other)"
+    r"(?:[\w-]+\s){1,5}(?:is|was|are|were|would be))?"
+    r"[\W_]*(?:(?:the|an?|both|only|just|in|at|exactly|precisely|about|approximately|approx|roughly|around|circa|yes"
+    r"|definitely|certainly|clearly|surely|probably|without (?:a |any )?doubt"
+    r"|(?:city|town|village|country|state|year|month|element|metal|gas|drug|number|value|amount|dose|letter) of)"
+    r"\b[\W_]*)*"
+)
+"""Words that present an option: *about*, *the city of*, *x =*, *the diagnosis is*."""
+_FRAME_AFTER: Final = lazy_pattern(
+    r"(?:\s\(\w{1,5}\))?[^\w%\u2030\u00b0!+/-]*\Z"
+    r"|(?:\s+(?:is|are|was|were|would be|seems)\s|\s?[(,;:.\u2014-]\s*)(?:the\s|my\s)?"
+    r"(?:correct|right|best|true|final|answer)(?:\s(?:answer|option|choice|one))?\W*\Z"
+    r"|[\s,;:.(\u2014-]+(?:because|since|as|given)\b|,\s(?:the|an?|which|who)\b|[;,.]\s(?:it|that)\s(?:is|was)\s*\Z"
+)
+"""Words that confirm or explain an option: *is correct*, *because*, *, the capital of*."""
+_MEASURED: Final = lazy_pattern(r"\s?(?P<unit>[^\W\d]\S*)\W*\Z|\sof\s")
+"""What may come after a number: a unit or a substance."""
 
 
 def is_formula(option: str) -> bool:
@@ -72,3 +93,22 @@ def is_rejected_after(text: str, end: int) -> bool:
     The text is in lower case, with \\0 in place of other options.
     """
     return _REJECTED_AFTER.match(text, end, end + _REACH) is not None
+
+
+def is_only_framed(text: str, start: int, end: int) -> bool:
+    """Return whether the words around an option only present it: *the city of Lima, the capital of Peru*.
+
+    Any other word may change what it means: *portal hypertension*, *before 1914*, *Lima beans*. The text is in lower
+    case.
+    """
+    if _FRAME_BEFORE.fullmatch(text, 0, start) is None and start:
+        return False
+    measured = _MEASURED.match(text, end) if _DIGIT.search(text, start, end) else None
+    if measured is not None and (not (unit := measured["unit"]) or _is_measure(unit)):
+        return True
+    return _FRAME_AFTER.match(text, end) is not None
+
+
+def _is_measure(unit: str) -> bool:
+    known = find_unit(unit)
+    return known is not None and kind_of_unit(known) not in ("ratio", "angle")

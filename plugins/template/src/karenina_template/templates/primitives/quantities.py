@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import ClassVar, Final
@@ -11,29 +12,45 @@ from pydantic import Field
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
-from karenina_template.templates.primitives.limits import find_limit_or_rejection
+from karenina_template.templates.primitives.latex import plain_text
+from karenina_template.templates.primitives.limits import (
+    find_change,
+    find_count,
+    find_expression,
+    find_limit_or_rejection,
+    rate_beside,
+)
 from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
     Quantity,
     find_quantities,
+    is_known_unit,
     known_part,
+    other_readings,
     read_quantity,
     split_pair,
-    with_scales,
 )
-from karenina_template.templates.primitives.units import MULTIPLES, contradict, find_unit, is_money, kind_of_unit
+from karenina_template.templates.primitives.units import (
+    MULTIPLES,
+    contradict,
+    find_unit,
+    is_money,
+    kind_of_unit,
+    unit_of_amount,
+)
 from karenina_template.templates.primitives.values import above_by, text_of
 from karenina_toolkit.folding import fold
-from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _HUNDRED: Final = Decimal(100)
-_LESS: Final = lazy_pattern(
-    r"\b(?:loss|losses|lost|deficits?|decreas\w*|declin\w*|drop\w*|fell|fall\w*|reduc\w*|shr[aiu]nk\w*|down|lower|below|"
-    r"negative|outflows?)\b",
-    re.IGNORECASE,
-)
-"""Words that can make a nearby number negative."""
+_EXPONENT: Final = re.compile(r"[-^\u207b][0-9\u00b9\u00b2\u00b3]")
+_NOUN: Final = re.compile(r"(?![A-Z]{2,3}\Z)[^\W\d_][^\W\d_'-]{2,}[^\s]*")
+"""A word that may be what is counted, not a symbol such as *x*, *i* or *AM*."""
+_LONGEST: Final = 2_000
+_JOINED: Final = re.compile(r"[0-9](?![eE])[^\W\d_]{1,3}[0-9]{2}(?![0-9])|\A[^'\"]*[0-9]['\"](?!\w)")
+"""*6h30* and *6'*, in which marks or digits belong to the number before them."""
+_REMARK: Final = re.compile(r"\(([^()0-9]+)\)")
+_ROMAN: Final = re.compile(r"[IVXLCDM]{2,}")
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
 _BRACKETS: Final = re.compile(r"(?<=\s)[(\[]\s*([^()\[\]]*[0-9][^()\[\]]*)[)\]]")
 _TEMPERATURES: Final = ("°C", "°F")
@@ -46,22 +63,24 @@ class NumberWithUnit(Primitive, defer_build=True):
     unit, and units that are not measured, such as money. `Quantity` from karenina-units converts units and has
     tolerances.
 
-    Numbers are compared exactly. They may have thousands separators, decimal commas, fractions, powers of ten, and
-    words such as *million*. Words such as *about* are ignored. Known units are compared with a table of spellings, all
-    others by their words. Units are never converted. A value without a unit is assumed to have the ground truth's unit.
+    Numbers are compared exactly. They may have thousands separators, decimal commas, fractions, powers of ten, LaTeX,
+    and words such as *million*. Words such as *about* are ignored. Known units are compared with a table of spellings,
+    all others by their words. The case of a symbol matters if it can mean another unit (*mPa* and *MPa*, *s* and *S*).
+    Units are never converted. A value without a unit is assumed to have the ground truth's unit.
 
     - `unit`: the unit of a ground truth that is written without one, such as the unit that the question asks for.
     - `decimal`: the decimal mark in numbers such as 1,234 and 1.234: "." (the default) or ",".
 
     The field is undecided if the value could be correct despite one of these differences:
 
-    - another unit of the same kind (g for mg);
+    - another unit of the same kind (g for mg, cents for dollars), or *pounds*, which may be money or a mass;
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
     - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);
     - the other reading of a decimal mark or of brackets;
     - the fraction 0.05 for 5 %;
-    - words that change a number (*a loss of 5* for -5, *half*, *2 dozen*, *none*);
+    - words that change a number (*a loss of 5*, *5 less*, *half*, *2 dozen*, *two 5 mg tablets*, *none*);
+    - words that make it a rate (*5 mg daily*), an ordinal (*12th*) or part of an expression (*12!*, *log 12*);
     - other words after an amount of money that may change it (*$5 off*, *$5 each*);
     - a letter that may be a power of ten (*8B people*), or two numbers with a slash (*120/80 mmHg*).
 
@@ -84,46 +103,84 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether number and unit are the same, or `Undecided` in the cases that the class describes."""
-        truth, text = self._truth(expected), text_of(extracted)
-        if text is None:
+        truth, written = self._truth(expected), text_of(extracted)
+        if written is None:
             return False
+        text, right = _plain(written), _plain(text_of(expected) or "")
+        if bool(PART_WORDS.search(text)) is not bool(PART_WORDS.search(f"{right} {self.unit}")):
+            why = "contains a fraction or multiple in words, which is not converted to a number"
+            return Undecided(f"{_quoted(text)} or the ground truth {why}")
+        if (sign := find_expression(text)) and not find_expression(right):
+            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not calculated")
+        if _ROMAN.fullmatch(text.strip(" .")):
+            return Undecided(f"{_quoted(text)} may be a Roman numeral")
         quantities = find_quantities(text, self.decimal)
-        if PART_WORDS.search(text) and not PART_WORDS.search(f"{expected} {self.unit}"):
-            return Undecided(
-                f"{_quoted(text)} contains a fraction or multiple in words, which is not converted to a number"
-            )
         if text.strip(" .").casefold() in _NOTHING and not any(truth.numbers):
             return Undecided(f"{_quoted(text)} may mean 0")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
         pair = split_pair(text)
-        if bool(pair) is not bool(split_pair(str(expected))):
+        if bool(pair) is not bool(split_pair(right)):
             fits = any(verdict is not False for verdict in [*verdicts, *(self.check(one, expected) for one in pair)])
             return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
-        if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
-            positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
-            if any(self._compare(quantity, positive) is not False for quantity in quantities):
-                return Undecided(f"words in {_quoted(text)} may make the number negative")
-        if True in verdicts and (words := find_limit_or_rejection(text, quantities)):
-            return Undecided(f"{words!r} in {_quoted(text)} makes the number a limit or rejects it")
+        if True in verdicts and (why := self._find_doubt(text, quantities, truth)):
+            return Undecided(f"{why} in {_quoted(text)} may make the number another one")
         if True in verdicts and (other := self._contradiction(text, truth)):
             return Undecided(f"{other!r} in brackets in {_quoted(text)} contradicts the quantity before it")
         if not verdicts or all(verdict is False for verdict in verdicts):
-            scaled = with_scales(text)
-            if scaled != text and self.check(scaled, expected) is not False:
-                return Undecided(f"a letter after a number in {_quoted(text)} may be a power of ten")
-            return False
+            why = self._find_other_reading(text, quantities, truth, expected)
+            return bool(why) and Undecided(f"{_quoted(text)} may be the ground truth: {why}")
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
         return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
 
+    def _find_doubt(self, text: str, quantities: Sequence[Quantity], truth: Quantity) -> str:
+        """Return the words beside a number equal to the ground truth that may change it, or an empty string."""
+        is_amount = any(map(is_money, _parts_of(truth.unit)))
+        word, count = find_count(text)
+        joined = _JOINED.search(fold(text))
+        words = (
+            find_limit_or_rejection(text, quantities)
+            or (_remark(text, truth.unit) if is_amount else rate_beside(text, quantities, is_known_unit))
+            or (word if count not in truth.numbers else "")
+            or (find_change(text) if truth.numbers[0] > 0 and not truth.sign else "")
+            or (joined[0] if joined is not None else "")
+        )
+        return repr(words) if words else ""
+
+    def _find_other_reading(self, text: str, quantities: Sequence[Quantity], truth: Quantity, expected: object) -> str:
+        """Return why a text without a number equal to the ground truth may still mean it, or an empty string."""
+        if truth.numbers[0] < 0 and (words := find_change(text, decrease=True)):
+            positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
+            if any(self._compare(quantity, positive) is not False for quantity in quantities):
+                return f"{words!r} may make the number negative"
+        if (rate := rate_beside(text, quantities, is_known_unit)) and "/" in truth.unit:
+            without_unit = replace(truth, unit="")
+            if any(self._compare(replace(quantity, unit=""), without_unit) is True for quantity in quantities):
+                return f"{rate!r} may belong to the unit"
+        count = find_count(text)[1]
+        known = [replace(one, numbers=tuple(count * number for number in one.numbers)) for one in quantities]
+        if count > 1 and any(self._compare(quantity, truth) is True for quantity in known):
+            return f"it may be {count} times the number"
+        readings = [quantity for quantity in quantities if quantity.numbers and not quantity.sign and not quantity.high]
+        if len(readings) > 1 and len({quantity.unit for quantity in readings}) == 1:
+            total = replace(readings[0], numbers=(sum((one.numbers[0] for one in readings), Decimal(0)),))
+            if self._compare(total, truth) is True:
+                return "it may be a sum"
+        if any(self.check(other, expected) is not False for other in other_readings(text)):
+            return "a letter or mark beside a number can be read in two ways"
+        return ""
+
     def _contradiction(self, text: str, truth: Quantity) -> str:
-        """Return another quantity of the same kind in brackets, such as *0.5 g* of *5 mg (0.5 g)*, or an empty text."""
+        """Return another quantity in brackets, such as *0.5 g* of *5 mg (0.5 g)* or *5 mL*, or an empty text."""
         for inner in _BRACKETS.findall(text):
-            other = read_quantity(inner, self.decimal)
-            if other is None or not other.numbers or other.high or other.sign:
-                continue
-            if contradict(truth.numbers[0], truth.unit, other.numbers[0], other.unit):
-                return str(inner)
+            for other in find_quantities(inner, self.decimal):
+                unit = find_unit(other.unit)
+                if not other.numbers or other.high or other.sign or unit is None:
+                    continue
+                right = find_unit(truth.unit)
+                is_other_kind = right is not None and kind_of_unit(unit) not in (kind_of_unit(right), "ratio")
+                if is_other_kind or contradict(truth.numbers[0], truth.unit, other.numbers[0], other.unit):
+                    return str(inner)
         return ""
 
     def _truth(self, expected: object) -> Quantity:
@@ -132,7 +189,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         Raises `ValueError` if the ground truth is not a number.
         """
         text = text_of(expected)
-        truth = None if text is None else read_quantity(text, self.decimal)
+        truth = None if text is None else read_quantity(_plain(text), self.decimal)
         if truth is None:
             raise self._wrong_truth("a number (with or without a unit)", expected)
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
@@ -185,26 +242,53 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
             return kind_of_unit(unit) == "money" or Undecided(
                 f"the value is in {value}, but the ground truth has no unit"
             )
-        is_counted = _noun(value.split()[0]) not in MULTIPLES and not is_money(value.split()[0])
+        first = value.split()[0]
+        is_counted = _noun(first) not in MULTIPLES and not is_money(first) and _NOUN.fullmatch(first) is not None
         return is_counted or Undecided(f"the value is a number of {value}, but the ground truth has no unit")
     if unit is not None and truth_unit is not None:
         if unit == truth_unit or (unit == "°" and truth_unit in _TEMPERATURES):
             return True
         if truth_unit == "°" and unit in _TEMPERATURES:
             return Undecided(f"the value is in {value}, but the ground truth is in degrees on an unknown scale")
-        same_kind = kind_of_unit(unit) == kind_of_unit(truth_unit)
+        same_kind = kind_of_unit(unit) == kind_of_unit(truth_unit) or _is_pound(value, unit, truth, truth_unit)
         return same_kind and _OtherUnit(
             f"the value is in {value} and the ground truth is in {truth}, but units are not converted"
         )
+    if unit != truth_unit and None in (unit, truth_unit) and (is_money(unit or "") or is_money(truth_unit or "")):
+        other = value if unit is None else truth
+        if not any(map(is_money, _parts_of(other))):
+            return _OtherUnit(f"it is not known whether {other!r:.40} is money")
     if (unit is None) == (truth_unit is None) and [*map(_noun, value.split())] == [*map(_noun, truth.split())]:
         return True
     return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
 
 
 def _known_part(unit: str) -> str:
-    """Return the known unit at the start of a unit, but none before words that may change an amount of money."""
+    """Return the known unit at the start of a unit, but none before an exponent or words that may change money."""
     known = known_part(unit)
-    return "" if is_money(known) else known
+    return "" if is_money(known) or _EXPONENT.search(unit, len(known)) else known
+
+
+def _plain(text: str) -> str:
+    """Return the text without LaTeX, unless it is too long for an amount."""
+    return plain_text(text) if len(text) <= _LONGEST else text
+
+
+def _remark(text: str, unit: str) -> str:
+    """Return words in brackets that may change an amount of money, as in *$5 (Canadian)*, or an empty string."""
+    currency = next(filter(is_money, _parts_of(unit)))
+    remarks = [inner for inner in _REMARK.findall(text) if find_unit(inner) != find_unit(currency)]
+    return next((inner for inner in remarks if unit_of_amount(currency, inner) != currency), "")
+
+
+def _parts_of(unit: str) -> list[str]:
+    """Return the first word of a unit and its first sign, one of which is a currency in an amount of money."""
+    return [unit[:1], *re.split(r"[\s/]", unit)[:1]]
+
+
+def _is_pound(value: str, unit: str, truth: str, truth_unit: str) -> bool:
+    """Return whether one of two units is the word *pound*, which may mean money or a mass."""
+    return {unit, truth_unit} == {"lb", "\u00a3"} and "pound" in f"{value} {truth}".casefold()
 
 
 def _noun(word: str) -> str:
@@ -215,6 +299,8 @@ def _noun(word: str) -> str:
     folded = fold(word)
     if len(folded) > 3:
         return folded.casefold().removesuffix("s")
+    if not (folded.islower() or folded.isupper() or folded.istitle()):
+        return folded
     return folded[:1] + folded[1:].casefold() if folded[:1] in ("m", "M", "p", "P") else folded.casefold()
 
 

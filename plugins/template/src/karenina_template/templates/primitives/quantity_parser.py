@@ -69,6 +69,11 @@ _LETTER_AND_MONEY: Final = lazy_pattern(
 )
 _MAYBE_SCALE: Final = lazy_pattern(r"(?<=[0-9])\s?([kKMBT])(?=\s+[a-z]|\s*\Z)")
 """A letter that may stand for a power of ten or be a unit: *8B people*, *5 M*."""
+_CODE: Final = lazy_pattern(r"\b([A-Z]{3})(?=[0-9])")
+_SPACED: Final = lazy_pattern(r"(?<=[0-9]), (?=[0-9]{3}(?![0-9]))")
+_POINT: Final = lazy_pattern(r"(?<=[0-9])(?:\. |\u00b7)(?=[0-9])")
+_COINS: Final = lazy_pattern(r"\b([0-9]+) (euros?|dollars?|pounds?|francs?) (?:and )?([0-9]{2})\b(?! ?[^\W\d])", re.I)
+"""*1 euro 20*, which is 1.20 euros."""
 _LETTER_WORDS: Final = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
 _RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
@@ -189,6 +194,19 @@ def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_
 def with_scales(text: str) -> str:
     """Return *8 billion people* for *8B people*: the text with words for letters that may be powers of ten."""
     return _MAYBE_SCALE.sub(lambda match: f" {_LETTER_WORDS[match[1].casefold()]}", text)
+
+
+def other_readings(text: str) -> list[str]:
+    """Return other ways to write a text: *8 billion* for *8B*, *EUR 5* for *EUR5*, and *1,500* for *1, 500*."""
+    others = (
+        *(with_scales(text), _CODE.sub(_after_code, text), _SPACED.sub(",", text)),
+        *(_COINS.sub(r"\1.\3 \2", text), _POINT.sub(".", text)),
+    )
+    return [other for other in dict.fromkeys(others) if other != text]
+
+
+def _after_code(match: re.Match[str]) -> str:
+    return f"{match[1]} " if is_money(match[1]) else match[1]
 
 
 def split_pair(text: str) -> list[str]:

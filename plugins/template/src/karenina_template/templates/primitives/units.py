@@ -30,8 +30,8 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "ft2": "square foot|square feet|sq ft",
     },
     "volume": {
-        "l": "liter|litre", "ml": "milliliter|millilitre|cc", "dl": "deciliter|decilitre",
-        "cl": "centiliter|centilitre", "µl": "microliter|microlitre|ul", "m3": "cubic meter|cubic metre",
+        "l": "L|liter|litre", "ml": "mL|milliliter|millilitre|cc", "dl": "dL|deciliter|decilitre",
+        "cl": "cL|centiliter|centilitre", "µl": "µL|uL|microliter|microlitre|ul", "m3": "cubic meter|cubic metre",
         "cm3": "cubic centimeter|cubic centimetre",
         "km3": "cubic kilometer|cubic kilometre", "gal": "gallon",
     },
@@ -50,7 +50,8 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "bpm": "beats per minute", "rpm": "",
     },
     "energy": {
-        "J": "joule", "kJ": "kilojoule", "MJ": "megajoule", "cal": "calorie", "kcal": "kilocalorie", "keV": "",
+        "J": "joule", "kJ": "kilojoule", "MJ": "megajoule", "cal": "calorie", "kcal": "kilocalorie|Cal|food calorie",
+        "keV": "",
         "eV": "electronvolt|electron volt", "MeV": "", "GeV": "", "kWh": "kilowatt hour|kilowatt-hour", "MWh": "",
         "GWh": "", "TWh": "",
     },
@@ -65,20 +66,29 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     },
     "force": {"N": "newton", "kN": "kilonewton"},
     "amount": {
-        "mol": "mole", "mmol": "millimole", "µmol": "umol|micromole", "nmol": "nanomole", "M": "molar",
-        "mM": "millimolar", "µM": "uM|micromolar", "nM": "nanomolar", "pM": "", "IU": "international unit",
+        "mol": "mole", "mmol": "millimole", "µmol": "umol|micromole", "nmol": "nanomole", "IU": "international unit",
     },
-    "sequence": {"bp": "base pair", "kb": "kbp|kilobase", "Mb": "Mbp|megabase"},
+    "concentration": {
+        "M": "molar|mol/L|mol/l|moles per liter|moles per litre", "mM": "millimolar|mmol/L|mmol/l",
+        "µM": "uM|micromolar|µmol/L|µmol/l|umol/L|umol/l", "nM": "nanomolar|nmol/L|nmol/l", "pM": "pmol/L|pmol/l",
+    },
+    "sequence": {"bp": "base pair", "kb": "kbp|kilobase", "Mb": "Mbp|megabase", "Gb": "Gbp|gigabase"},
     "information": {
         "B": "byte", "kB": "KB|kilobyte", "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte", "bit": "", "KiB": "",
         "MiB": "", "GiB": "", "TiB": "",
+    },
+    "data rate": {
+        "bps": "bit/s|b/s|bits per second", "kbps": "Kbps|kbit/s|kb/s|Kb/s|kilobits per second",
+        "Mbps": "Mbit/s|Mb/s|megabits per second", "Gbps": "Gbit/s|Gb/s|gigabits per second",
+        "kB/s": "kBps|KBps|KB/s|kilobytes per second", "MB/s": "MBps|megabytes per second",
+        "GB/s": "GBps|gigabytes per second",
     },
     "speed": {"km/h": "kph|kmh|kilometers an hour|kilometres an hour", "mi/h": "mph|miles an hour"},
     "money": {
         "$": "USD|US$|U.S. dollar|US dollar|dollar", "€": "EUR|euro", "£": "GBP|pound sterling|pounds sterling",
         "¥": "JPY|yen", "CHF": "swiss franc", "₹": "INR|rupee", "CNY": "RMB|yuan|renminbi", "C$": "CAD|CA$",
         "A$": "AUD|AU$", "R$": "BRL", "SEK": "", "NOK": "", "DKK": "", "PLN": "", "₩": "KRW|won",
-        "₽": "RUB|ruble|rouble",
+        "₽": "RUB|ruble|rouble", "¢": "cents",
     },
 }  # fmt: skip
 CURRENCIES: Final = (*_KINDS["money"], "US$", "CA$", "AU$", *re.findall(r"\b[A-Z]{3}\b", str(_KINDS["money"])))
@@ -138,12 +148,11 @@ _SIZES: Final[dict[str, Decimal]] = {
 _SAME: Final = Decimal("0.1")
 """The greatest relative difference of two numbers that may be rounded."""
 _EXPONENT: Final = re.compile(r"([^0-9]*[^-0-9])(-?[2-9])")
-_PREFIX_IN_OTHER_CASE: Final = re.compile(r"M(?:l|L|g|mol|Mol|s|A|V)|P(?:g|l|L|mol)")
-"""Symbols whose prefix would be another one in lower case."""
+_POWER: Final = re.compile(r"(?:square|sq\.?|cubic|cu\.?)\s(?=[^\W\d]+\Z)", re.IGNORECASE)
 _KIND_OF: Final = {unit: kind for kind, units in _KINDS.items() for unit in units}
-_ANY_CASE: Final[dict[str, set[str]]] = {}
+_ANY_CASE: Final[dict[str, dict[str, str]]] = {}
 for _spelling, _unit in _UNITS.items():
-    _ANY_CASE.setdefault(_spelling.casefold(), set()).add(_unit)
+    _ANY_CASE.setdefault(_spelling.casefold(), {})[_spelling] = _unit
 
 
 def find_unit(text: str) -> str | None:
@@ -167,22 +176,40 @@ def find_unit(text: str) -> str | None:
 def _one_unit(written: str) -> str | None:
     """Return the unit for a spelling, or None if it is unknown. It may have a plural s and an exponent.
 
-    Case is ignored if only one unit matches, except in the prefixes *m* and *p*: *ML* is not *mL*.
+    Case is ignored if only one unit matches and the case can be a matter of style.
     """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
             return _UNITS[name]
-        units = set() if _PREFIX_IN_OTHER_CASE.fullmatch(name) else _ANY_CASE.get(name.casefold(), set())
-        if len(units) == 1:
-            return next(iter(units))
+        units = _ANY_CASE.get(name.casefold(), {})
+        if len(set(units.values())) == 1 and any(_differ_only_in_style(written, spelling) for spelling in units):
+            return next(iter(units.values()))
     raised = _EXPONENT.fullmatch(written)
+    if raised is None and (power := _POWER.match(written)) is not None:
+        raised = _EXPONENT.fullmatch(f"{written[power.end() :]}{2 if power[0].casefold().startswith('s') else 3}")
     base = None if raised is None else _one_unit(raised[1])
     return None if base is None or raised is None else f"{base}{raised[2]}"
 
 
+def _differ_only_in_style(written: str, spelling: str) -> bool:
+    """Return whether the case of `written` can be a matter of style, as in *KG*, but not in *kG*, *S* for s, or *ML*.
+
+    M and P are other prefixes than m and p.
+    """
+    if len(written) > 4 or len(written) == 1:
+        return len(written) > 1
+    is_other_prefix = written[0] in "mMpP" and written[0] != spelling[0]
+    is_bit = _KIND_OF[_UNITS[spelling]] == "information" and written[-1] != spelling[-1]
+    is_style = written.isupper() or written.islower() or written.istitle()
+    return is_style and not is_other_prefix and not is_bit
+
+
 def kind_of_unit(unit: str) -> str:
     """Return the kind of quantity for a unit from `find_unit`, such as "mass" or "mass/volume"."""
-    return "/".join(_KIND_OF.get(part) or _KIND_OF[part.rstrip("-0123456789")] for part in unit.split("/"))
+    if unit in _KIND_OF:
+        return _KIND_OF[unit]
+    bases = [(part if part in _KIND_OF else part.rstrip("-0123456789"), part) for part in unit.split("/")]
+    return "/".join(_KIND_OF[base] + part.removeprefix(base) for base, part in bases)
 
 
 def is_money(text: str) -> bool:

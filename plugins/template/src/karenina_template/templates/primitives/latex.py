@@ -14,7 +14,8 @@ _SYMBOLS: Final = {
     "left": "", "right": "", "displaystyle": "", "quad": " ", "qquad": " ", "per": "/", "percent": "%",
 }  # fmt: skip
 _DEEPEST: Final = 8
-_MATH: Final = re.compile(r"\$\$?([^$]*[\\^{][^$]*|[^$]*)\$\$?")
+_MATH: Final = re.compile(r"(?<![\w\\$])\$\$?((?:[^$\\]|\\.)+)\$\$?(?!\.?\w)")
+"""Mathematics between dollars, but not the text between two amounts of money."""
 _WRAPPED: Final = re.compile(
     r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]*|operatorname|unit|si|rm|bf|mathop|textnormal)\s*\{([^{}]*)\}"
 )
@@ -26,10 +27,10 @@ _COMMAND: Final = re.compile(r"\\([A-Za-z]+)\s?")
 
 def plain_text(text: str) -> str:
     """Return `text` with its LaTeX converted to plain text. Text without a backslash or a pair of $ is unchanged."""
-    text = _MATH.sub(r"\1", text)
+    text = _MATH.sub(lambda match: match[1] if _is_mathematics(match[1]) else match[0], text)
     if "\\" not in text:
         return _RAISED.sub(r"^\1", text.replace("{,}", ","))
-    text = re.sub(r"\\[()\[\]]", " ", text)
+    text = re.sub(r"\\[()\[\]]", " ", text.replace("\\!", ""))
     text = re.sub(r"\\[,;:! ]|(?<=\S)~(?=\S)", " ", text.replace("{,}", ","))
     text = text.replace("\\%", "%").replace("\\$", "$")
     for _ in range(_DEEPEST):
@@ -41,6 +42,11 @@ def plain_text(text: str) -> str:
     text = re.sub(r"\^\s?°", "°", re.sub(r"[{}]", "", text))
     text = re.sub(r"°\s+(?=[CF]\b)", "°", text)
     return " ".join(re.sub(r"\s*\^\s*", "^", text).split())
+
+
+def _is_mathematics(inner: str) -> bool:
+    """Return whether the text between dollars is mathematics: *42* and *2 \\times 3*, but not * and 5*."""
+    return inner == inner.strip() or re.search(r"[\\^{]", inner) is not None
 
 
 def _as_quotient(match: re.Match[str]) -> str:
