@@ -154,7 +154,7 @@ def _without(mol: Mol) -> Mol:
     """Return a structure without its configuration."""
     copy = Chem.Mol(mol)
     Chem.RemoveStereochemistry(copy)
-    return copy
+    return Chem.RemoveHs(copy)  # those that only the configuration of a double bond needed
 
 
 def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
@@ -198,25 +198,80 @@ def _parent(mol: Mol) -> Mol:
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are tautomers. Raises `OutOfReach` if there are too many to be sure."""
+    """Return whether two structures are tautomers. Raises `OutOfReach` if there are too many to be sure.
+
+    A hydrogen atom may move between a carbon atom and N, O or S, but not from one carbon atom to another: glucose and
+    fructose, and other ketones with the same enol, are different compounds.
+    """
     if CalcMolFormula(truth) != CalcMolFormula(value):
         return False
-    one, other = (rdMolStandardize.Uncharger().uncharge(mol) for mol in (truth, value))
+    one, other = (_without_loose_bonds(rdMolStandardize.Uncharger().uncharge(mol)) for mol in (truth, value))
     if CalcMolFormula(one) != CalcMolFormula(other):
         return False
     if _flat(one) == _flat(other):
         return _same_structure(one, other, stereo)
+    complete = True
+    for drawn, fixed in ((other, one), (one, other)):  # RDKit does not find all tautomers from each of them
+        forms = _tautomers().Enumerate(drawn)
+        complete = complete and forms.status == rdMolStandardize.TautomerEnumeratorStatus.Completed
+        aim = _flat(fixed)
+        found = [form for form in forms if _flat(form) == aim and not _moved_between_carbons(drawn, form)]
+        found = [_without_loose_bonds(form) for form in found]
+        if drawn is other and any(_same_structure(one, form, stereo) for form in found):
+            return True
+        if drawn is one and any(
+            _same_structure(form, other, stereo) and _stated(form) == _stated(one) for form in found
+        ):
+            return True
+        if found:
+            break
+    if not complete:
+        raise OutOfReach(f"the structures have more than {_MOST_TAUTOMERS} tautomers")
+    return False
+
+
+def _stated(mol: Mol) -> int:
+    """Return how many atoms and bonds have a configuration."""
+    return sum(bool(atom.GetChiralTag()) for atom in mol.GetAtoms()) + sum(
+        bond.GetStereo() != Chem.BondStereo.STEREONONE for bond in mol.GetBonds()
+    )
+
+
+@cache
+def _tautomers() -> rdMolStandardize.TautomerEnumerator:
+    """Return what draws the tautomers of a structure, with its configuration as far as they have it."""
     parameters = rdMolStandardize.CleanupParameters()
     parameters.maxTautomers = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
     parameters.maxTransforms = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
-    enumerator = rdMolStandardize.TautomerEnumerator(parameters)
-    found = [enumerator.Enumerate(mol) for mol in (one, other)]
-    first, second = map(enumerator.PickCanonical, found)
-    if _same_structure(first, second, stereo):
-        return True
-    if any(result.status != rdMolStandardize.TautomerEnumeratorStatus.Completed for result in found):
-        raise OutOfReach(f"the structures have more than {_MOST_TAUTOMERS} tautomers")
-    return False
+    parameters.tautomerRemoveSp3Stereo = False  # type: ignore[assignment]  # wrong in the stubs
+    parameters.tautomerRemoveBondStereo = False  # type: ignore[assignment]  # wrong in the stubs
+    return rdMolStandardize.TautomerEnumerator(parameters)
+
+
+def _without_loose_bonds(mol: Mol) -> Mol:
+    """Return a structure without the configuration of the double bonds about which an enol or amidine turns."""
+    copy = Chem.Mol(mol)
+    for _, begin, end in mol.GetSubstructMatches(_loose_bond()):
+        copy.GetBondBetweenAtoms(begin, end).SetStereo(Chem.BondStereo.STEREONONE)
+    parameters = Chem.RemoveHsParameters()
+    parameters.removeDefiningBondStereo = True  # type: ignore[assignment]  # wrong in the stubs
+    return Chem.RemoveHs(copy, parameters)
+
+
+@cache
+def _loose_bond() -> Mol:
+    """Return the pattern of an enol, enamine or amidine with a mobile hydrogen atom."""
+    return Chem.MolFromSmarts("[#7,#8,#16;!H0]-[#6]=[#6,#7]")
+
+
+def _moved_between_carbons(mol: Mol, form: Mol) -> bool:
+    """Return whether a carbon atom has lost a hydrogen atom in a tautomer, and another one has won one."""
+    changes = [
+        after.GetTotalNumHs() - before.GetTotalNumHs()
+        for before, after in zip(mol.GetAtoms(), form.GetAtoms(), strict=True)
+        if before.GetAtomicNum() == 6
+    ]
+    return min(changes, default=0) < 0 < max(changes, default=0)
 
 
 def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
