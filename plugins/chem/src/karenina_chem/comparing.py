@@ -45,19 +45,21 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
     `values` are the texts that may be structures. With `all_needed`, each of them must be one.
     """
-    verdicts, problem = set(), "the value contains no structure"
+    verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:
         try:
             verdicts.add(_same(truth, value, stereo, tautomers, salts))
         except NotReadable as error:
-            problem = str(error)
-            if all_needed:
-                return ["unreadable", problem]
+            problem, words = str(error), value
         except OutOfReach as error:
             return [None, str(error)]
+    if not verdicts or (words and all_needed):
+        return ["unreadable", problem]
+    if words:
+        return [None, f"{words[:60]!r} beside the structure may change it (list it in `synonyms` if it is a name)"]
     if len(verdicts) > 1:
         return ["unreadable", "the value contains several structures, one of which is the ground truth"]
-    return [verdicts.pop()] if verdicts else ["unreadable", problem]
+    return [verdicts.pop()]
 
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
@@ -86,6 +88,8 @@ def _read(text: str) -> Mol:
 
     Raises `NotReadable`.
     """
+    if not text.isascii():  # RDKit would skip other characters
+        raise NotReadable(f"{text[:60]!r} contains a character that is not part of a SMILES or InChI")
     if _is_inchi(text):
         mol = inchi.MolFromInchi("InChI=" + text[6:])  # type: ignore[no-untyped-call]
     else:

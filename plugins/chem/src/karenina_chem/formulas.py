@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
+
+from karenina_chem.written import is_name
 
 _LONGEST: Final = 500
 _DEEPEST: Final = 20
@@ -26,7 +28,7 @@ _RAISED: Final = str.maketrans(
 _LOWERED: Final = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
 _SUPERSCRIPT: Final = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]+")
 _STATE: Final = re.compile(r"\s*\((?:aq|s|l|g|cr)\)$")
-_NAME_BEHIND: Final = re.compile(r"\s+\([^()]*[a-z]{3,}[^()]*\)$")
+_WORDS_BEHIND: Final = re.compile(r"\s+\(([^()]*[a-z]{3,}[^()]*)\)$")
 _DOTS: Final = re.compile(r"\s*(?:[\u00b7\u2022\u2219\u22c5*\u30fb]|\\cdot|\.(?=\s?\d*\s?H2O)|\s\.\s)\s*")
 _MARKED_CHARGE: Final = re.compile(r"(?:\^|\s|(?P<open>\())\s?(?P<size>\d*)(?P<sign>[+-]+)(?P<after>\d*)(?(open)\))$")
 _CHARGE: Final = re.compile(r"(?P<digits>\d*)(?P<sign>\++|-+)(?P<after>\d*)$")
@@ -40,6 +42,10 @@ class NotReadable(ValueError):
     """Raised if a string is not a chemical formula."""
 
 
+class WordsBesideFormula(NotReadable):
+    """Raised if words behind a formula may change it. The message is the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """The atoms of a formula with their numbers, and its charge. Isotopes are elements of their own, such as *13C*."""
@@ -48,13 +54,17 @@ class Formula:
     charge: int
 
 
-def read(text: str) -> list[Formula]:
+def read(text: str, names: Sequence[str]) -> list[Formula]:
     """Return the meanings of a formula. There are two if a number may be that of the charge, as in *O2-*.
 
-    Raises `NotReadable`.
+    A name behind it, which may be one of `names`, has no meaning. Raises `NotReadable`, and `WordsBesideFormula`.
     """
     if len(text) > _LONGEST:
         raise NotReadable(f"it has more than {_LONGEST} characters")
+    if (words := _WORDS_BEHIND.search(text)) is not None:
+        if not is_name(words[1], names, ionic=True):
+            raise WordsBesideFormula(f"{words[1]!r} behind the formula may change it")
+        text = text[: words.start()]
     text = _plain(text)
     if _OXIDATION_STATE.search(text):
         raise NotReadable("it contains an oxidation state, which is not a charge")
@@ -81,7 +91,7 @@ def _plain(text: str) -> str:
     text = re.sub(r"\\[,;:! ]|[$]", "", text)
     text = re.sub(r"_\s?(?:\{\s?([^{}]*?)\s?\}|(\d))", r"\1\2", text)
     text = re.sub(r"\^\s?\{\s?([^{}]*?)\s?\}", r"^\1", text)
-    text = _NAME_BEHIND.sub("", _STATE.sub("", text.strip()))
+    text = _STATE.sub("", text.strip())
     return text.strip()
 
 

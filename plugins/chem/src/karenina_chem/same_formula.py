@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from karenina_chem.formulas import Formula, NotReadable, read
+from karenina_chem.formulas import Formula, NotReadable, WordsBesideFormula, read
 from karenina_chem.written import clean, names_equal
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
@@ -49,7 +49,9 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         if any(names_equal(value, name) for name in self.synonyms):
             return True
         try:
-            meanings = read(value)
+            meanings = read(value, self.synonyms)
+        except WordsBesideFormula as error:
+            return Undecided(f"{error} (list them in `synonyms` if they are a name)")
         except NotReadable as error:
             return Unreadable(f"the value cannot be read as a formula: {error}")
         verdicts = {meaning == truth for meaning in meanings}
@@ -65,7 +67,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         if text is None:
             raise self._wrong_truth("a formula", expected)
         try:
-            meanings = read(clean(text))
+            meanings = read(clean(text), self.synonyms)
         except NotReadable as error:
             raise self._wrong_truth(f"a chemical formula ({error})", expected) from None
         if len(meanings) > 1:

@@ -77,7 +77,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         value = clean(text)
         if value == truth or any(names_equal(value, name) for name in self.synonyms):
             return True
-        values, are_needed = alternatives(value)
+        values, are_needed = alternatives(value, self.synonyms)
         rules = (self.stereo, self.tautomers, self.salts)
         try:
             reply = call_limited(
