@@ -12,11 +12,16 @@ from rdkit.Chem.MolStandardize import rdMolStandardize
 from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 
 _KEY: Final = re.compile(r"(?:InChIKey\s?=\s?)?([A-Z]{14}-[A-Z]{10}-[A-Z])", re.IGNORECASE)
+_OTHER_STEREO: Final = re.compile(
+    r"@(?:SP|TB|OH|AL)\d|=\[\d*C@|\[\d*C@[^\]H]*\][\d(]*=|^InChI=.*/s[23]", re.IGNORECASE | re.DOTALL
+)
+"""Configuration that RDKit skips: of complexes and allenes in SMILES, and relative or racemic in InChIs."""
 _NO_STEREO: Final = "UHFFFAOYSA"
 """The second part of an InChIKey without configuration and isotopes."""
 _IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#7,#8,#16,F,Cl,Br,I]"
 """Bonds of salts. RDKit itself would also take complexes apart."""
 _OXIDES: Final = "//\tName\tSMIRKS\nPhosphorus oxide\t[P+1:1][O-1:2]>>[P+0:1]=[O-0:2]\n"
+_STEREO_PROBLEM: Final = "a configuration other than of tetrahedral atoms and double bonds is not read; `stereo: ignored` compares without it"
 _MOST_TAUTOMERS: Final = 300
 _MOST_FORMS: Final = 200
 
@@ -31,8 +36,10 @@ class OutOfReach(Exception):
     """Raised if a comparison has no clear result. The message is the reason."""
 
 
-def why_unreadable(text: str) -> str | None:
+def why_unreadable(text: str, stereo: str) -> str | None:
     """Return why a text cannot be read as a structure, or None if it can."""
+    if stereo != "ignored" and _OTHER_STEREO.search(text) is not None:
+        return _STEREO_PROBLEM
     try:
         _read(text)
     except NotReadable as error:
@@ -64,6 +71,10 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
     """Return whether two texts are the same structure. Raises `NotReadable` and `OutOfReach`."""
+    if stereo != "ignored" and any(_OTHER_STEREO.search(text) is not None for text in (truth, value)):
+        if _same(truth, value, "ignored", tautomers, salts):
+            raise OutOfReach(_STEREO_PROBLEM)
+        return False
     key = _KEY.fullmatch(value)
     if key is not None:
         return _has_key(_read(truth), key[1].upper(), stereo, tautomers, salts)

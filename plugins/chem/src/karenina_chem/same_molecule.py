@@ -36,8 +36,9 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
 
     Ways to draw the same bonds are equal: aromatic rings, charges in nitro groups, salts with a bond, and resonance
     forms such as *CN=[N+]=[N-]* and *C[N-][N+]#N*. Isotopes and charges count. An InChI does not say where mobile
-    hydrogen atoms are, so they do not count beside one. A structure of more than 3,000 characters, and a comparison
-    that takes too long, are undecided.
+    hydrogen atoms are, so they do not count beside one. The configuration of complexes and allenes, and racemic or
+    relative configuration, is not read: a ground truth with it is refused unless `stereo` is "ignored", and a value
+    undecided. So are a structure of more than 3,000 characters and a comparison that takes too long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -57,7 +58,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         """Raise `ValueError` unless the ground truth is a structure that RDKit can read."""
         text = self._truth(expected)
         try:
-            problem = call_limited("karenina_chem.comparing:why_unreadable", text, seconds=_SECONDS)
+            problem = call_limited("karenina_chem.comparing:why_unreadable", text, self.stereo, seconds=_SECONDS)
         except (LimitReached, ChildError) as error:
             problem = f"reading it {error}"
         if problem is not None:
