@@ -21,7 +21,10 @@ _NO_STEREO: Final = "UHFFFAOYSA"
 _IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#7,#8,#16,F,Cl,Br,I]"
 """Bonds of salts. RDKit itself would also take complexes apart."""
 _OXIDES: Final = "//\tName\tSMIRKS\nPhosphorus oxide\t[P+1:1][O-1:2]>>[P+0:1]=[O-0:2]\n"
-_STEREO_PROBLEM: Final = "a configuration other than of tetrahedral atoms and double bonds is not read; `stereo: ignored` compares without it"
+_STEREO_PROBLEM: Final = (
+    "a configuration other than that of tetrahedral atoms and double bonds is not read; "
+    "`stereo: ignored` compares without any"
+)
 _MOST_TAUTOMERS: Final = 300
 _MOST_FORMS: Final = 200
 

@@ -56,7 +56,17 @@ def _unwrapped(text: str) -> str:
         if inner and text.startswith(opening) and text.endswith(closing) and opening not in inner:
             return inner.strip()
     command = _COMMAND.fullmatch(text)
-    return command[1].strip() if command is not None else text
+    return command[1].strip() if command is not None and _is_closed(command[1]) else text
+
+
+def _is_closed(text: str) -> bool:
+    """Return whether every brace in a text is closed in it, so that braces around it belong together."""
+    depth = 0
+    for sign in text:
+        depth += (sign == "{") - (sign == "}")
+        if depth < 0:
+            return False
+    return not depth
 
 
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
