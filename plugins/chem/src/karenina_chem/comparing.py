@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from rdkit import Chem
 from rdkit.Chem import inchi
 from rdkit.Chem.MolStandardize import rdMolStandardize
 from rdkit.Chem.rdMolDescriptors import CalcMolFormula
+
+from karenina_chem.structures import Mol, NotReadable, is_inchi, parent, read, taken_apart, through_inchi
 
 _KEY: Final = re.compile(r"(?:InChIKey\s?=\s?)?([A-Z]{14}-[A-Z]{10}-[A-Z])", re.IGNORECASE)
 _OTHER_STEREO: Final = re.compile(
@@ -18,21 +20,12 @@ _OTHER_STEREO: Final = re.compile(
 """Configuration that RDKit skips: of complexes and allenes in SMILES, and relative or racemic in InChIs."""
 _NO_STEREO: Final = "UHFFFAOYSA"
 """The second part of an InChIKey without configuration and isotopes."""
-_IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#7,#8,#16,F,Cl,Br,I]"
-"""Bonds of salts. RDKit itself would also take complexes apart."""
-_OXIDES: Final = "//\tName\tSMIRKS\nPhosphorus oxide\t[P+1:1][O-1:2]>>[P+0:1]=[O-0:2]\n"
 _STEREO_PROBLEM: Final = (
     "a configuration other than that of tetrahedral atoms and double bonds is not read; "
     "`stereo: ignored` compares without any"
 )
 _MOST_TAUTOMERS: Final = 300
 _MOST_FORMS: Final = 200
-
-Mol = Chem.Mol
-
-
-class NotReadable(ValueError):
-    """Raised if a string is not a structure."""
 
 
 class OutOfReach(Exception):
@@ -44,7 +37,7 @@ def why_unreadable(text: str, stereo: str) -> str | None:
     if stereo != "ignored" and _OTHER_STEREO.search(text) is not None:
         return _STEREO_PROBLEM
     try:
-        _read(text)
+        read(text)
     except NotReadable as error:
         return str(error)
     return None
@@ -80,80 +73,17 @@ def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bo
         return False
     key = _KEY.fullmatch(value)
     if key is not None:
-        return _has_key(_read(truth), key[1].upper(), stereo, tautomers, salts)
-    one, other = _read(truth), _read(value)
-    if _is_inchi(truth) or _is_inchi(value):  # an InChI does not say where its mobile hydrogen atoms are
-        one, other = _through_inchi(one), _through_inchi(other)
+        return _has_key(read(truth), key[1].upper(), stereo, tautomers, salts)
+    one, other = read(truth), read(value)
+    if is_inchi(truth) or is_inchi(value):  # an InChI does not say where its mobile hydrogen atoms are
+        one, other = through_inchi(one), through_inchi(other)
     if salts == "ignored":
-        one, other = _parent(one), _parent(other)
+        one, other = parent(one), parent(other)
     if _same_structure(one, other, stereo) or _are_resonance_forms(one, other, stereo):
         return True
+    if _are_same_apart(one, other, stereo):
+        return True
     return tautomers == "same" and _are_tautomers(one, other, stereo)
-
-
-def _is_inchi(text: str) -> bool:
-    """Return whether a text has the prefix of InChIs."""
-    return text[:6].casefold() == "inchi="
-
-
-@lru_cache(maxsize=256)
-def _read(text: str) -> Mol:
-    """Return a structure in its normal form: bonds of salts are ions, and nitro groups have charges.
-
-    Raises `NotReadable`.
-    """
-    if not text.isascii():  # RDKit would skip other characters
-        raise NotReadable(f"{text[:60]!r} contains a character that is not part of a SMILES or InChI")
-    if _is_inchi(text):
-        mol = inchi.MolFromInchi("InChI=" + text[6:])  # type: ignore[no-untyped-call]
-    else:
-        mol = Chem.MolFromSmiles(text, _smiles_parameters()) if text else None
-    if mol is None or not mol.GetNumAtoms():
-        raise NotReadable(f"{text[:60]!r} is not the SMILES or InChI of a structure that can exist")
-    if any(not atom.GetAtomicNum() or atom.HasQuery() for atom in mol.GetAtoms()):
-        raise NotReadable(f"{text[:60]!r} contains a placeholder")
-    for atom in mol.GetAtoms():
-        atom.SetAtomMapNum(0)
-    mol = _disconnector().Disconnect(mol)
-    mol = _oxides().normalize(_normalizer().normalize(mol))
-    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
-    return mol if again is None else again
-
-
-@cache
-def _smiles_parameters() -> Chem.SmilesParserParams:
-    """Return parameters with which only a whole text is read."""
-    parameters = Chem.SmilesParserParams()
-    parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs
-    parameters.allowCXSMILES = False  # type: ignore[assignment]  # wrong in the stubs
-    return parameters
-
-
-@cache
-def _disconnector() -> rdMolStandardize.MetalDisconnector:
-    """Return what takes the bonds of salts apart."""
-    disconnector = rdMolStandardize.MetalDisconnector()
-    disconnector.SetMetalNof(Chem.MolFromSmarts(_IONIC))
-    disconnector.SetMetalNon(Chem.MolFromSmarts(_IONIC))
-    return disconnector
-
-
-@cache
-def _normalizer() -> rdMolStandardize.Normalizer:
-    """Return RDKit's normal forms of functional groups."""
-    return rdMolStandardize.Normalizer()
-
-
-@cache
-def _oxides() -> rdMolStandardize.Normalizer:
-    """Return the normal form of oxides of phosphorus, which RDKit lacks."""
-    return rdMolStandardize.NormalizerFromData(_OXIDES, rdMolStandardize.CleanupParameters())
-
-
-def _through_inchi(mol: Mol) -> Mol:
-    """Return the structure that the InChI of a structure stands for, or the structure itself if it has none."""
-    again = inchi.MolFromInchi(inchi.MolToInchi(mol))  # type: ignore[no-untyped-call]
-    return mol if again is None or not again.GetNumAtoms() else again
 
 
 def _flat(mol: Mol) -> str:
@@ -186,13 +116,33 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
     return stereo == "stated" or bool(truth.HasSubstructMatch(value, useChirality=True))
 
 
+def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
+    """Return whether two structures are the same without the bonds of metals. Raises `OutOfReach` if bonds may matter.
+
+    They cannot matter if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
+    """
+    apart = [taken_apart(mol) for mol in (truth, value)]
+    if None in apart:
+        return False
+    one, other = (mol for mol in apart if mol is not None)
+    if not _same_structure(one, other, stereo):
+        return False
+    parts = Chem.GetMolFrags(one, asMols=True)
+    ligands = {_flat(part) for part in parts if part.GetNumAtoms() > 1 or part.GetAtomWithIdx(0).GetFormalCharge() <= 0}
+    if len(ligands) > 1:
+        raise OutOfReach("the structures differ only in which parts have bonds to the metal")
+    return True
+
+
 def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
     """Return whether two structures are the same but for where bonds and charges of a conjugated system are drawn.
 
     Raises `OutOfReach` if there are too many ways to draw one to be sure.
     """
-    charged = any(atom.GetFormalCharge() for mol in (truth, value) for atom in mol.GetAtoms())
-    if not charged or CalcMolFormula(truth) != CalcMolFormula(value):
+    if CalcMolFormula(truth) != CalcMolFormula(value):
+        return False
+    truth, value = _with_cations(truth), _with_cations(value)
+    if not any(atom.GetFormalCharge() for mol in (truth, value) for atom in mol.GetAtoms()):
         return False
     flags = Chem.KEKULE_ALL | Chem.ALLOW_CHARGE_SEPARATION
     suppliers = [Chem.ResonanceMolSupplier(mol, flags, _MOST_FORMS) for mol in (truth, value)]
@@ -207,12 +157,15 @@ def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
     return False
 
 
-def _parent(mol: Mol) -> Mol:
-    """Return the largest organic part without charges, or the structure itself if nothing in it is organic."""
-    largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
-    if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()):
-        return mol
-    return rdMolStandardize.Uncharger().uncharge(largest)
+def _with_cations(mol: Mol) -> Mol:
+    """Return a structure with cations in place of its carbon radicals, which have the same resonance forms."""
+    copy = Chem.Mol(mol)
+    for atom in copy.GetAtoms():
+        if atom.GetNumRadicalElectrons() == 1 and atom.GetAtomicNum() == 6 and not atom.GetFormalCharge():
+            atom.SetNumRadicalElectrons(0)
+            atom.SetFormalCharge(1)
+    Chem.SanitizeMol(copy)
+    return copy
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
@@ -298,7 +251,7 @@ def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> boo
     if key == own:
         return True
     if salts == "ignored":
-        if inchi.MolToInchiKey(_parent(mol)) == key:  # type: ignore[no-untyped-call]
+        if inchi.MolToInchiKey(parent(mol)) == key:  # type: ignore[no-untyped-call]
             return True
         raise OutOfReach("an InChIKey does not tell which salt it is")
     bonds, configuration, _ = key.split("-")
