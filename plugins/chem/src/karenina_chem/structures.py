@@ -13,9 +13,6 @@ from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 _ALKALINE: Final = (3, 11, 19, 37, 55, 12, 20, 38, 56)
 _IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#6,#7,#8,#16,F,Cl,Br,I]"
 """Bonds of salts. RDKit itself would also take complexes apart."""
-_METAL: Final = f"[{','.join(f'#{n}' for n in (13, *range(21, 32), *range(39, 51), *range(57, 84), *range(89, 113)))}]"
-_COMPLEX: Final = f"{_METAL}~[!#1]"
-"""Bonds of other metals, which are no salts."""
 _YLIDES: Final = """//\tName\tSMIRKS
 Oxide\t[P,As,Sb;+1:1][O,S,Se;-1:2]>>[*+0:1]=[*+0:2]
 Ylide of phosphorus\t[P,As,Sb;X4;+0:1]=[#6,#7;+0:2]>>[*+1:1][*-1:2]
@@ -49,7 +46,7 @@ def read(text: str) -> Mol:
         raise NotReadable(f"{text[:60]!r} contains a placeholder")
     for atom in mol.GetAtoms():
         atom.SetAtomMapNum(0)
-    mol = _disconnector(_IONIC).Disconnect(_without_hydrides(_without_dative_bonds(mol)))
+    mol = _disconnector().Disconnect(_without_hydrides(_without_dative_bonds(mol)))
     mol = _with_moved_protons(_ylides().normalize(_normalizer().normalize(mol)))
     again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
     return mol if again is None else again
@@ -97,18 +94,29 @@ def _with_moved_protons(mol: Mol) -> Mol:
 
 
 def taken_apart(mol: Mol) -> Mol | None:
-    """Return a structure without the bonds of its metals, or None if it has no metal."""
-    if not mol.HasSubstructMatch(_metal()):
+    """Return a structure with ions in place of the bonds of its metals, or None if it has no metal."""
+    metals = {match[0] for match in mol.GetSubstructMatches(_metal())}
+    if not metals:
         return None
-    apart = _disconnector(_COMPLEX).Disconnect(mol)
-    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(apart))
+    copy = Chem.RWMol(mol)
+    for bond in mol.GetBonds():
+        ends = sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()), key=metals.__contains__)
+        if ends[1] in metals:
+            change = 0 if ends[0] in metals else int(bond.GetBondTypeAsDouble())
+            copy.RemoveBond(*ends)
+            for place, sign in zip(ends, (-1, 1), strict=True):
+                atom = copy.GetAtomWithIdx(place)
+                atom.SetFormalCharge(atom.GetFormalCharge() + sign * change)
+    copy.UpdatePropertyCache(strict=False)
+    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(copy))
     return again
 
 
 @cache
 def _metal() -> Mol:
-    """Return the pattern of a metal."""
-    return Chem.MolFromSmarts(_METAL)
+    """Return the pattern of a metal whose bonds are not those of a salt."""
+    numbers = (13, *range(21, 32), *range(39, 51), *range(57, 84), *range(89, 113))
+    return Chem.MolFromSmarts(f"[{','.join(f'#{number}' for number in numbers)}]")
 
 
 def _from_inchi(text: str) -> Mol | None:
@@ -139,11 +147,11 @@ def _smiles_parameters(sanitize: bool) -> Chem.SmilesParserParams:
 
 
 @cache
-def _disconnector(bonds: str) -> rdMolStandardize.MetalDisconnector:
-    """Return what takes bonds of metals apart."""
+def _disconnector() -> rdMolStandardize.MetalDisconnector:
+    """Return what takes the bonds of salts apart."""
     disconnector = rdMolStandardize.MetalDisconnector()
-    disconnector.SetMetalNof(Chem.MolFromSmarts(bonds))
-    disconnector.SetMetalNon(Chem.MolFromSmarts(bonds))
+    disconnector.SetMetalNof(Chem.MolFromSmarts(_IONIC))
+    disconnector.SetMetalNon(Chem.MolFromSmarts(_IONIC))
     return disconnector
 
 
