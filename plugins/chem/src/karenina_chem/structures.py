@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cache, lru_cache, reduce
 from typing import Final
 
@@ -10,14 +11,16 @@ from rdkit.Chem import inchi
 from rdkit.Chem.MolStandardize import rdMolStandardize
 from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 
-_ALKALINE: Final = (3, 11, 19, 37, 55, 12, 20, 38, 56)
-_IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#6,#7,#8,#16,F,Cl,Br,I]"
-"""Bonds of salts. RDKit itself would also take complexes apart."""
+_ALKALINE: Final = frozenset((3, 11, 19, 37, 55, 12, 20, 38, 56))
+"""The metals of salts, by atomic number."""
+_METALS: Final = frozenset((13, *range(21, 32), *range(39, 51), *range(57, 84), *range(89, 113)))
+"""The other ones, of complexes."""
 _YLIDES: Final = """//\tName\tSMIRKS
 Oxide\t[P,As,Sb;+1:1][O,S,Se;-1:2]>>[*+0:1]=[*+0:2]
 Ylide of phosphorus\t[P,As,Sb;X4;+0:1]=[#6,#7;+0:2]>>[*+1:1][*-1:2]
 Ylide of sulfur\t[S,Se,Te;X3,X4;+0:1]=[#6,#7;+0:2]>>[*+1:1][*-1:2]
 """
+_OXIDE_ACIDS: Final = "//\tName\tSMIRKS\nOxide\t[OH:1]-[n,$([NX4]);+1:2]>>[O-1:1]-[*+1:2]\n"
 
 Mol = Chem.Mol
 
@@ -46,7 +49,7 @@ def read(text: str) -> Mol:
         raise NotReadable(f"{text[:60]!r} contains a placeholder")
     for atom in mol.GetAtoms():
         atom.SetAtomMapNum(0)
-    mol = _disconnector().Disconnect(_without_hydrides(_without_dative_bonds(mol)))
+    mol = _as_ions(_without_hydrides(_without_dative_bonds(mol)), _ALKALINE)
     mol = _with_moved_protons(_ylides().normalize(_normalizer().normalize(mol)))
     again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
     return mol if again is None else again
@@ -94,29 +97,27 @@ def _with_moved_protons(mol: Mol) -> Mol:
 
 
 def taken_apart(mol: Mol) -> Mol | None:
-    """Return a structure with ions in place of the bonds of its metals, or None if it has no metal."""
-    metals = {match[0] for match in mol.GetSubstructMatches(_metal())}
-    if not metals:
+    """Return a structure without the bonds of metals that are no salts, or None if it has no such metal."""
+    if not any(atom.GetAtomicNum() in _METALS for atom in mol.GetAtoms()):
         return None
-    copy = Chem.RWMol(mol)
-    for bond in mol.GetBonds():
-        ends = sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()), key=metals.__contains__)
-        if ends[1] in metals:
-            change = 0 if ends[0] in metals else int(bond.GetBondTypeAsDouble())
-            copy.RemoveBond(*ends)
-            for place, sign in zip(ends, (-1, 1), strict=True):
-                atom = copy.GetAtomWithIdx(place)
-                atom.SetFormalCharge(atom.GetFormalCharge() + sign * change)
-    copy.UpdatePropertyCache(strict=False)
-    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(copy))
+    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(_as_ions(mol, _METALS)))
     return again
 
 
-@cache
-def _metal() -> Mol:
-    """Return the pattern of a metal whose bonds are not those of a salt."""
-    numbers = (13, *range(21, 32), *range(39, 51), *range(57, 84), *range(89, 113))
-    return Chem.MolFromSmarts(f"[{','.join(f'#{number}' for number in numbers)}]")
+def _as_ions(mol: Mol, numbers: Container[int]) -> Mol:
+    """Return a structure with ions in place of the bonds of some metals. RDKit's own way loses charges."""
+    copy = Chem.RWMol(mol)
+    for bond in mol.GetBonds():
+        metals = [atom.GetAtomicNum() in numbers for atom in (bond.GetBeginAtom(), bond.GetEndAtom())]
+        if not any(metals):
+            continue
+        order = 0 if all(metals) else int(bond.GetBondTypeAsDouble())
+        copy.RemoveBond(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())
+        for old, is_metal in zip((bond.GetBeginAtom(), bond.GetEndAtom()), metals, strict=True):
+            atom = copy.GetAtomWithIdx(old.GetIdx())
+            atom.SetFormalCharge(atom.GetFormalCharge() + (order if is_metal else -order))
+    copy.UpdatePropertyCache(strict=False)
+    return copy.GetMol()
 
 
 def _from_inchi(text: str) -> Mol | None:
@@ -130,7 +131,7 @@ def _from_smiles(text: str) -> Mol | None:
     if not text:
         return None
     if "->" in text or "<-" in text:  # to RDKit, a dative bond would take the place of a hydrogen atom
-        raw = Chem.MolFromSmiles(text, _smiles_parameters(sanitize=False))
+        raw: Mol | None = Chem.MolFromSmiles(text, _smiles_parameters(sanitize=False))
         text = Chem.MolToSmiles(_without_dative_bonds(raw)) if raw is not None else ""
     mol: Mol | None = Chem.MolFromSmiles(text, _smiles_parameters(sanitize=True))
     return mol
@@ -144,15 +145,6 @@ def _smiles_parameters(sanitize: bool) -> Chem.SmilesParserParams:
     parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs
     parameters.allowCXSMILES = False  # type: ignore[assignment]  # wrong in the stubs
     return parameters
-
-
-@cache
-def _disconnector() -> rdMolStandardize.MetalDisconnector:
-    """Return what takes the bonds of salts apart."""
-    disconnector = rdMolStandardize.MetalDisconnector()
-    disconnector.SetMetalNof(Chem.MolFromSmarts(_IONIC))
-    disconnector.SetMetalNon(Chem.MolFromSmarts(_IONIC))
-    return disconnector
 
 
 @cache
@@ -174,8 +166,24 @@ def through_inchi(mol: Mol) -> Mol:
 
 
 def parent(mol: Mol) -> Mol:
-    """Return the largest organic part without charges, or the structure itself if nothing in it is organic."""
+    """Return the largest organic part without the charges of acids and bases.
+
+    It is the structure itself if nothing in it is organic, or if the charge of the part is that of a carbon atom: then
+    it is no salt of an acid, and the metal beside it counts.
+    """
     largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
-    if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()):
+    if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()) or largest.HasSubstructMatch(_carbon_ion()):
         return mol
-    return rdMolStandardize.Uncharger().uncharge(largest)
+    return rdMolStandardize.Uncharger().uncharge(_oxide_acids().normalize(largest))
+
+
+@cache
+def _carbon_ion() -> Mol:
+    """Return the pattern of a carbanion or carbocation, but not of cyanides, acetylides and ylides."""
+    return Chem.MolFromSmarts("[#6;!+0;!$(*#*);!$([-]~[+]);!$([+]~[-])]")
+
+
+@cache
+def _oxide_acids() -> rdMolStandardize.Normalizer:
+    """Return the normal form of protonated N-oxides, which RDKit does not uncharge."""
+    return rdMolStandardize.NormalizerFromData(_OXIDE_ACIDS, rdMolStandardize.CleanupParameters())

@@ -41,7 +41,9 @@ def clean(text: str) -> str:
     text = text.translate(_SIGNS | _INVISIBLE).replace("\u00a0", " ").strip()
     for _ in range(_DEEPEST):
         before = text
-        text = _unwrapped(text.rstrip(".,;!? \n").strip())
+        if not text.endswith(".."):  # what follows may have been left out
+            text = text.rstrip(".,;!? \n").strip()
+        text = _unwrapped(text)
         label = _LABEL.match(text)
         text = _LABEL_BEHIND.sub("", text[label.end() :] if label is not None else text).strip()
         if text == before:
