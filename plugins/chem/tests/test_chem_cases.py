@@ -1,4 +1,4 @@
-"""The tables of cases: `own.jsonl`, and `stranger.jsonl` by an author who had seen only the design."""
+"""The tables of cases: `own.jsonl`, and those by authors who had seen only the design or the documentation."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class TestSameMolecule(PrimitiveContract):
         stereo="required", tautomers="same", salts="ignored", synonyms=("aspirin",), unreadable="wrong"
     )
     truths = (*MOLECULES, "InChI=1S/CH4/h1H4", "[Na+].[Cl-]", "[He]")
-    bad_truths = (None, "", "aspirin", "C1CC", "*C", ["C"], "CCO ethanol")
+    bad_truths = (None, "", "aspirin", "C1CC", "*C", ["C"], "CCO ethanol", "Cl[Pt@SP1](Cl)(N)N", "CC=[C@]=CC")
     passes = (("OC(=O)c1ccccc1OC(C)=O", ASPIRIN), ("Aspirin", ASPIRIN), ("CC(O)=C", "CC(C)=O"), ("CCN.Cl", "CCN"))
     fails = (("OC(=O)c1ccccc1", ASPIRIN), ("C[C@@H](N)C(=O)O", "C[C@H](N)C(=O)O"), ("", ASPIRIN))
     undecided = (("C" * 4_000, ASPIRIN), ("LFQSCWFLJHTTHZ-UHFFFAOYSA-N", ASPIRIN))

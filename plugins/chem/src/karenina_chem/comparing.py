@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from rdkit import Chem
@@ -11,30 +11,33 @@ from rdkit.Chem import inchi
 from rdkit.Chem.MolStandardize import rdMolStandardize
 from rdkit.Chem.rdMolDescriptors import CalcMolFormula
 
+from karenina_chem.structures import Mol, NotReadable, is_inchi, parent, read, taken_apart, through_inchi
+
 _KEY: Final = re.compile(r"(?:InChIKey\s?=\s?)?([A-Z]{14}-[A-Z]{10}-[A-Z])", re.IGNORECASE)
+_OTHER_STEREO: Final = re.compile(
+    r"@(?:SP|TB|OH|AL)\d|=\[\d*C@|\[\d*C@[^\]H]*\][\d(]*=|^InChI=.*/s[23]", re.IGNORECASE | re.DOTALL
+)
+"""Configuration that RDKit skips: of complexes and allenes in SMILES, and relative or racemic in InChIs."""
 _NO_STEREO: Final = "UHFFFAOYSA"
 """The second part of an InChIKey without configuration and isotopes."""
-_IONIC: Final = "[Li,Na,K,Rb,Cs,Mg,Ca,Sr,Ba]~[#7,#8,#16,F,Cl,Br,I]"
-"""Bonds of salts. RDKit itself would also take complexes apart."""
-_OXIDES: Final = "//\tName\tSMIRKS\nPhosphorus oxide\t[P+1:1][O-1:2]>>[P+0:1]=[O-0:2]\n"
+_STEREO_PROBLEM: Final = (
+    "a configuration other than that of tetrahedral atoms and double bonds is not read; "
+    "`stereo: ignored` compares without any"
+)
 _MOST_TAUTOMERS: Final = 300
 _MOST_FORMS: Final = 200
-
-Mol = Chem.Mol
-
-
-class NotReadable(ValueError):
-    """Raised if a string is not a structure."""
 
 
 class OutOfReach(Exception):
     """Raised if a comparison has no clear result. The message is the reason."""
 
 
-def why_unreadable(text: str) -> str | None:
+def why_unreadable(text: str, stereo: str) -> str | None:
     """Return why a text cannot be read as a structure, or None if it can."""
+    if stereo != "ignored" and _OTHER_STEREO.search(text) is not None:
+        return _STEREO_PROBLEM
     try:
-        _read(text)
+        read(text)
     except NotReadable as error:
         return str(error)
     return None
@@ -45,97 +48,42 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
     `values` are the texts that may be structures. With `all_needed`, each of them must be one.
     """
-    verdicts, problem = set(), "the value contains no structure"
+    verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:
         try:
             verdicts.add(_same(truth, value, stereo, tautomers, salts))
         except NotReadable as error:
-            problem = str(error)
-            if all_needed:
-                return ["unreadable", problem]
+            problem, words = str(error), value
         except OutOfReach as error:
             return [None, str(error)]
+    if not verdicts or (words and all_needed):
+        return ["unreadable", problem]
+    if words:
+        return [None, f"{words[:60]!r} beside the structure may change it (list it in `synonyms` if it is a name)"]
     if len(verdicts) > 1:
         return ["unreadable", "the value contains several structures, one of which is the ground truth"]
-    return [verdicts.pop()] if verdicts else ["unreadable", problem]
+    return [verdicts.pop()]
 
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
     """Return whether two texts are the same structure. Raises `NotReadable` and `OutOfReach`."""
+    if stereo != "ignored" and any(_OTHER_STEREO.search(text) is not None for text in (truth, value)):
+        if _same(truth, value, "ignored", tautomers, salts):
+            raise OutOfReach(_STEREO_PROBLEM)
+        return False
     key = _KEY.fullmatch(value)
     if key is not None:
-        return _has_key(_read(truth), key[1].upper(), stereo, tautomers, salts)
-    one, other = _read(truth), _read(value)
-    if _is_inchi(truth) or _is_inchi(value):  # an InChI does not say where its mobile hydrogen atoms are
-        one, other = _through_inchi(one), _through_inchi(other)
+        return _has_key(read(truth), key[1].upper(), stereo, tautomers, salts)
+    one, other = read(truth), read(value)
+    if is_inchi(truth) or is_inchi(value):  # an InChI does not say where its mobile hydrogen atoms are
+        one, other = through_inchi(one), through_inchi(other)
     if salts == "ignored":
-        one, other = _parent(one), _parent(other)
+        one, other = parent(one), parent(other)
     if _same_structure(one, other, stereo) or _are_resonance_forms(one, other, stereo):
         return True
+    if _are_same_apart(one, other, stereo):
+        return True
     return tautomers == "same" and _are_tautomers(one, other, stereo)
-
-
-def _is_inchi(text: str) -> bool:
-    """Return whether a text has the prefix of InChIs."""
-    return text[:6].casefold() == "inchi="
-
-
-@lru_cache(maxsize=256)
-def _read(text: str) -> Mol:
-    """Return a structure in its normal form: bonds of salts are ions, and nitro groups have charges.
-
-    Raises `NotReadable`.
-    """
-    if _is_inchi(text):
-        mol = inchi.MolFromInchi("InChI=" + text[6:])  # type: ignore[no-untyped-call]
-    else:
-        mol = Chem.MolFromSmiles(text, _smiles_parameters()) if text else None
-    if mol is None or not mol.GetNumAtoms():
-        raise NotReadable(f"{text[:60]!r} is not the SMILES or InChI of a structure that can exist")
-    if any(not atom.GetAtomicNum() or atom.HasQuery() for atom in mol.GetAtoms()):
-        raise NotReadable(f"{text[:60]!r} contains a placeholder")
-    for atom in mol.GetAtoms():
-        atom.SetAtomMapNum(0)
-    mol = _disconnector().Disconnect(mol)
-    mol = _oxides().normalize(_normalizer().normalize(mol))
-    again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(mol))
-    return mol if again is None else again
-
-
-@cache
-def _smiles_parameters() -> Chem.SmilesParserParams:
-    """Return parameters with which only a whole text is read."""
-    parameters = Chem.SmilesParserParams()
-    parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs
-    parameters.allowCXSMILES = False  # type: ignore[assignment]  # wrong in the stubs
-    return parameters
-
-
-@cache
-def _disconnector() -> rdMolStandardize.MetalDisconnector:
-    """Return what takes the bonds of salts apart."""
-    disconnector = rdMolStandardize.MetalDisconnector()
-    disconnector.SetMetalNof(Chem.MolFromSmarts(_IONIC))
-    disconnector.SetMetalNon(Chem.MolFromSmarts(_IONIC))
-    return disconnector
-
-
-@cache
-def _normalizer() -> rdMolStandardize.Normalizer:
-    """Return RDKit's normal forms of functional groups."""
-    return rdMolStandardize.Normalizer()
-
-
-@cache
-def _oxides() -> rdMolStandardize.Normalizer:
-    """Return the normal form of oxides of phosphorus, which RDKit lacks."""
-    return rdMolStandardize.NormalizerFromData(_OXIDES, rdMolStandardize.CleanupParameters())
-
-
-def _through_inchi(mol: Mol) -> Mol:
-    """Return the structure that the InChI of a structure stands for, or the structure itself if it has none."""
-    again = inchi.MolFromInchi(inchi.MolToInchi(mol))  # type: ignore[no-untyped-call]
-    return mol if again is None or not again.GetNumAtoms() else again
 
 
 def _flat(mol: Mol) -> str:
@@ -154,7 +102,7 @@ def _without(mol: Mol) -> Mol:
     """Return a structure without its configuration."""
     copy = Chem.Mol(mol)
     Chem.RemoveStereochemistry(copy)
-    return copy
+    return Chem.RemoveHs(copy)  # those that only the configuration of a double bond needed
 
 
 def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
@@ -168,13 +116,33 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
     return stereo == "stated" or bool(truth.HasSubstructMatch(value, useChirality=True))
 
 
+def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
+    """Return whether two structures are the same without the bonds of metals. Raises `OutOfReach` if bonds may matter.
+
+    They cannot matter if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
+    """
+    apart = [taken_apart(mol) for mol in (truth, value)]
+    if None in apart:
+        return False
+    one, other = (mol for mol in apart if mol is not None)
+    if not _same_structure(one, other, stereo):
+        return False
+    parts = Chem.GetMolFrags(one, asMols=True)
+    ligands = {_flat(part) for part in parts if part.GetNumAtoms() > 1 or part.GetAtomWithIdx(0).GetFormalCharge() <= 0}
+    if len(ligands) > 1:
+        raise OutOfReach("the structures differ only in which parts have bonds to the metal")
+    return True
+
+
 def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
     """Return whether two structures are the same but for where bonds and charges of a conjugated system are drawn.
 
     Raises `OutOfReach` if there are too many ways to draw one to be sure.
     """
-    charged = any(atom.GetFormalCharge() for mol in (truth, value) for atom in mol.GetAtoms())
-    if not charged or CalcMolFormula(truth) != CalcMolFormula(value):
+    if CalcMolFormula(truth) != CalcMolFormula(value):
+        return False
+    truth, value = _with_cations(truth), _with_cations(value)
+    if not any(atom.GetFormalCharge() for mol in (truth, value) for atom in mol.GetAtoms()):
         return False
     flags = Chem.KEKULE_ALL | Chem.ALLOW_CHARGE_SEPARATION
     suppliers = [Chem.ResonanceMolSupplier(mol, flags, _MOST_FORMS) for mol in (truth, value)]
@@ -189,34 +157,92 @@ def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
     return False
 
 
-def _parent(mol: Mol) -> Mol:
-    """Return the largest organic part without charges, or the structure itself if nothing in it is organic."""
-    largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
-    if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()):
-        return mol
-    return rdMolStandardize.Uncharger().uncharge(largest)
+def _with_cations(mol: Mol) -> Mol:
+    """Return a structure with cations in place of its carbon radicals, which have the same resonance forms."""
+    copy = Chem.Mol(mol)
+    for atom in copy.GetAtoms():
+        if atom.GetNumRadicalElectrons() == 1 and atom.GetAtomicNum() == 6 and not atom.GetFormalCharge():
+            atom.SetNumRadicalElectrons(0)
+            atom.SetFormalCharge(1)
+    Chem.SanitizeMol(copy)
+    return copy
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are tautomers. Raises `OutOfReach` if there are too many to be sure."""
+    """Return whether two structures are tautomers. Raises `OutOfReach` if there are too many to be sure.
+
+    A hydrogen atom may move between a carbon atom and N, O or S, but not from one carbon atom to another: glucose and
+    fructose, and other ketones with the same enol, are different compounds.
+    """
     if CalcMolFormula(truth) != CalcMolFormula(value):
         return False
-    one, other = (rdMolStandardize.Uncharger().uncharge(mol) for mol in (truth, value))
+    one, other = (_without_loose_bonds(rdMolStandardize.Uncharger().uncharge(mol)) for mol in (truth, value))
     if CalcMolFormula(one) != CalcMolFormula(other):
         return False
     if _flat(one) == _flat(other):
         return _same_structure(one, other, stereo)
+    complete = True
+    for drawn, fixed in ((other, one), (one, other)):  # RDKit does not find all tautomers from each of them
+        forms = _tautomers().Enumerate(drawn)
+        complete = complete and forms.status == rdMolStandardize.TautomerEnumeratorStatus.Completed
+        aim = _flat(fixed)
+        found = [form for form in forms if _flat(form) == aim and not _moved_between_carbons(drawn, form)]
+        found = [_without_loose_bonds(form) for form in found]
+        if drawn is other and any(_same_structure(one, form, stereo) for form in found):
+            return True
+        if drawn is one and any(
+            _same_structure(form, other, stereo) and _stated(form) == _stated(one) for form in found
+        ):
+            return True
+        if found:
+            break
+    if not complete:
+        raise OutOfReach(f"the structures have more than {_MOST_TAUTOMERS} tautomers")
+    return False
+
+
+def _stated(mol: Mol) -> int:
+    """Return how many atoms and bonds have a configuration."""
+    return sum(bool(atom.GetChiralTag()) for atom in mol.GetAtoms()) + sum(
+        bond.GetStereo() != Chem.BondStereo.STEREONONE for bond in mol.GetBonds()
+    )
+
+
+@cache
+def _tautomers() -> rdMolStandardize.TautomerEnumerator:
+    """Return what draws the tautomers of a structure, with its configuration as far as they have it."""
     parameters = rdMolStandardize.CleanupParameters()
     parameters.maxTautomers = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
     parameters.maxTransforms = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
-    enumerator = rdMolStandardize.TautomerEnumerator(parameters)
-    found = [enumerator.Enumerate(mol) for mol in (one, other)]
-    first, second = map(enumerator.PickCanonical, found)
-    if _same_structure(first, second, stereo):
-        return True
-    if any(result.status != rdMolStandardize.TautomerEnumeratorStatus.Completed for result in found):
-        raise OutOfReach(f"the structures have more than {_MOST_TAUTOMERS} tautomers")
-    return False
+    parameters.tautomerRemoveSp3Stereo = False  # type: ignore[assignment]  # wrong in the stubs
+    parameters.tautomerRemoveBondStereo = False  # type: ignore[assignment]  # wrong in the stubs
+    return rdMolStandardize.TautomerEnumerator(parameters)
+
+
+def _without_loose_bonds(mol: Mol) -> Mol:
+    """Return a structure without the configuration of the double bonds about which an enol or amidine turns."""
+    copy = Chem.Mol(mol)
+    for _, begin, end in mol.GetSubstructMatches(_loose_bond()):
+        copy.GetBondBetweenAtoms(begin, end).SetStereo(Chem.BondStereo.STEREONONE)
+    parameters = Chem.RemoveHsParameters()
+    parameters.removeDefiningBondStereo = True  # type: ignore[assignment]  # wrong in the stubs
+    return Chem.RemoveHs(copy, parameters)
+
+
+@cache
+def _loose_bond() -> Mol:
+    """Return the pattern of an enol, enamine or amidine with a mobile hydrogen atom."""
+    return Chem.MolFromSmarts("[#7,#8,#16;!H0]-[#6]=[#6,#7]")
+
+
+def _moved_between_carbons(mol: Mol, form: Mol) -> bool:
+    """Return whether a carbon atom has lost a hydrogen atom in a tautomer, and another one has won one."""
+    changes = [
+        after.GetTotalNumHs() - before.GetTotalNumHs()
+        for before, after in zip(mol.GetAtoms(), form.GetAtoms(), strict=True)
+        if before.GetAtomicNum() == 6
+    ]
+    return min(changes, default=0) < 0 < max(changes, default=0)
 
 
 def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
@@ -225,7 +251,7 @@ def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> boo
     if key == own:
         return True
     if salts == "ignored":
-        if inchi.MolToInchiKey(_parent(mol)) == key:  # type: ignore[no-untyped-call]
+        if inchi.MolToInchiKey(parent(mol)) == key:  # type: ignore[no-untyped-call]
             return True
         raise OutOfReach("an InChIKey does not tell which salt it is")
     bonds, configuration, _ = key.split("-")

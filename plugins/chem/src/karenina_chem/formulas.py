@@ -3,36 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
 from typing import Final
+from unicodedata import normalize
+
+from karenina_chem.written import is_name
 
 _LONGEST: Final = 500
 _DEEPEST: Final = 20
-_METALS: Final = frozenset(
-    re.findall(
-        "[A-Z][a-z]?",
-        "LiBeNaMgAlKCaScTiVCrMnFeCoNiCuZnGaRbSrYZrNbMoTcRuRhPdAgCdInSnCsBaLaCePrNdPmSm"
-        "EuGdTbDyHoErTmYbLuHfTaWReOsIrPtAuHgTlPbBiPoFrRaAcThPaUNpPuAmCmBkCfEsFmMdNoLr"
-        "RfDbSgBhHsMtDsRgCnNhFlMcLv",
-    )
+_ELEMENTS: Final = re.findall(
+    "[A-Z][a-z]?",
+    "HHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKrRbSrYZrNbMoTcRuRhPdAgCdInSnSbTeIXeCsBaLaCePrNdPmSm"
+    "EuGdTbDyHoErTmYbLuHfTaWReOsIrPtAuHgTlPbBiPoAtRnFrRaAcThPaUNpPuAmCmBkCfEsFmMdNoLrRfDbSgBhHsMtDsRgCnNhFlMcLvTsOg",
 )
-_ELEMENTS: Final = _METALS | frozenset(re.findall("[A-Z][a-z]?", "HDTHeBCNOFNeSiPSClArGeAsSeBrKrSbTeIXeAtRnTsOg"))
+"""The elements in the order of their atomic numbers."""
+_METALS: Final = frozenset(_ELEMENTS) - frozenset(
+    re.findall("[A-Z][a-z]?", "HHeBCNOFNeSiPSClArGeAsSeBrKrSbTeIXeAtRnTsOg")
+)
 _HYDROGEN: Final = {"D": "2H", "T": "3H"}
-_RAISED: Final = str.maketrans(
-    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b", "0123456789+-"
-)
+_SYMBOLS: Final = frozenset(_ELEMENTS) | frozenset(_HYDROGEN)
+_RAISED: Final = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a", "0123456789+")
 _LOWERED: Final = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
-_SUPERSCRIPT: Final = re.compile("[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]+")
+_DOT: Final = r"(?:[\u00b7\u2022\u2219\u22c5\u30fb]|\\cdot|\\bullet)"
+_MARKUP: Final = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"<(?:sup)>(.*?)</sup>", r"^{\1}"),
+        (r"<(?:sub)>(.*?)</sub>", r"_{\1}"),
+        (r"\\d?frac\s*\{\s?(\d+)\s?\}\s*\{\s?(\d+)\s?\}", r"\1/\2"),
+        (r"\\(?:rm|left|right)\b\s*|\\[,;:! ]|[$]", ""),
+        (r"\s*(?:[\u2191\u2193]|\\(?:up|down)arrow\b)\s*$", ""),
+        (r"\\(?:mathrm|text|ce|mathsf)\s*\{((?:[^{}]|[_^]\s?\{[^{}]*\})*)\}", r"\1"),
+        (r"(?<![_^])\{\s*\}", ""),
+        (r"([_^])\s?(?:\{\s?([^{}]*?)\s?\}|(\d+[+-]*|[+-]+\d*))", r"\1{\2\3}"),
+        (rf"\^\{{{_DOT}\s?([+-])\}}|\^\{{([+-])\s?{_DOT}\}}|{_DOT}\s?(?:\^\{{)?([+-])\}}?$", r"^{\1\2\3}"),
+        (rf"^\s*{_DOT}\s*|\s*{_DOT}\s*$", ""),
+        (r"(?:\^\{(\d*[+-]+|[+-]\d+)\}|(?<![+-])([+-]))_\{(\d+)\}$", r"\3^{\1\2}"),
+        (r"(?<![A-Za-z\])])_\{(\d+)\}\^\{(\d+)\}(?=[A-Z])", r"^{\2}_{\1}"),
+        (r"\^\{(\d+)\}(?:_\{(\d+)\})?(?=[A-Z])", r"^\1;\2;"),
+        (r"_\{([^{}]*)\}", r"\1"),
+        (r"\^\{([^{}]*)\}", r"^\1"),
+        (r"^\{([^{}]*)\}$", r"\1"),
+    )
+]
+"""What writes a formula in plain text, with `^` before what is raised, and *^14;6;C* for an atom with its numbers."""
+_ATOM_BY_ATOM: Final = re.compile(r"(?:[A-Z][a-z]?\d*\s+)+[A-Z][a-z]?\d*")
+_BOND: Final = re.compile(r"(?<=[A-Za-z0-9)\]])[-=\u2261](?=[A-Z(\[])")
+_NUCLIDE: Final = re.compile(r"([A-Z][a-z]?)-(\d{1,3})")
 _STATE: Final = re.compile(r"\s*\((?:aq|s|l|g|cr)\)$")
-_NAME_BEHIND: Final = re.compile(r"\s+\([^()]*[a-z]{3,}[^()]*\)$")
-_DOTS: Final = re.compile(r"\s*(?:[\u00b7\u2022\u2219\u22c5*\u30fb]|\\cdot|\.(?=\s?\d*\s?H2O)|\s\.\s)\s*")
+_WORDS_BEHIND: Final = re.compile(r"\s+\(([^()]*[a-z]{3,}[^()]*)\)$")
+_DOTS: Final = re.compile(rf"\s*(?:{_DOT}|\*|(?<![.\u00b7\s]\d)\.(?=\s?[\d.]*\s?H2O)|\s\.\s)\s*")
 _MARKED_CHARGE: Final = re.compile(r"(?:\^|\s|(?P<open>\())\s?(?P<size>\d*)(?P<sign>[+-]+)(?P<after>\d*)(?(open)\))$")
 _CHARGE: Final = re.compile(r"(?P<digits>\d*)(?P<sign>\++|-+)(?P<after>\d*)$")
-_TOKEN: Final = re.compile(r"(?:\^(?P<mass>\d+)\s?)?(?P<symbol>[A-Z][a-z]?)|(?P<bracket>[()\[\]{}])")
+_TOKEN: Final = re.compile(
+    r"(?:\^(?P<mass>\d+)(?:;(?P<number>\d*);)?\s?)?(?P<symbol>[A-Z][a-z]?)|(?P<bracket>[()\[\]{}])"
+)
 _OXIDATION_STATE: Final = re.compile(r"\((?:I{1,3}|IV|VI{0,3}|0)\)")
 _COUNT: Final = re.compile(r"\d+(?:\.\d+)?")
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+|/[1-9]\d*)?)?\s?(?=[A-Z\[({^])")
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -40,21 +70,29 @@ class NotReadable(ValueError):
     """Raised if a string is not a chemical formula."""
 
 
+class WordsBesideFormula(NotReadable):
+    """Raised if words behind a formula may change it. The message is the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """The atoms of a formula with their numbers, and its charge. Isotopes are elements of their own, such as *13C*."""
 
-    atoms: Mapping[str, Decimal]
+    atoms: Mapping[str, Fraction]
     charge: int
 
 
-def read(text: str) -> list[Formula]:
+def read(text: str, names: Sequence[str]) -> list[Formula]:
     """Return the meanings of a formula. There are two if a number may be that of the charge, as in *O2-*.
 
-    Raises `NotReadable`.
+    A name behind it, which may be one of `names`, has no meaning. Raises `NotReadable`, and `WordsBesideFormula`.
     """
     if len(text) > _LONGEST:
         raise NotReadable(f"it has more than {_LONGEST} characters")
+    if (words := _WORDS_BEHIND.search(text)) is not None:
+        if not is_name(words[1], names, ionic=True):
+            raise WordsBesideFormula(f"{words[1]!r} behind the formula may change it")
+        text = text[: words.start()]
     text = _plain(text)
     if _OXIDATION_STATE.search(text):
         raise NotReadable("it contains an oxidation state, which is not a charge")
@@ -69,20 +107,27 @@ def read(text: str) -> list[Formula]:
         return [Formula(_atoms(body + charge["digits"]), _charge(charge["sign"], charge["after"]))]
     return [
         Formula(_atoms(body + count), _charge(charge["sign"], size))
-        for count, size in _divisions(body, charge["digits"])
+        for count, size in _divisions(body, charge["digits"], charge["sign"])
     ]
 
 
 def _plain(text: str) -> str:
     """Return a formula in plain text, with `^` before what is raised."""
-    text = re.sub(r"</?sub>", "", re.sub(r"<sup>(.*?)</sup>", r"^\1", text))
-    text = re.sub(r"\\(?:mathrm|text|ce|rm|mathsf)\s*\{([^{}]*)\}", r"\1", text)
-    text = _SUPERSCRIPT.sub(lambda match: "^" + match[0].translate(_RAISED), text).translate(_LOWERED)
-    text = re.sub(r"\\[,;:! ]|[$]", "", text)
-    text = re.sub(r"_\s?(?:\{\s?([^{}]*?)\s?\}|(\d))", r"\1\2", text)
-    text = re.sub(r"\^\s?\{\s?([^{}]*?)\s?\}", r"^\1", text)
-    text = _NAME_BEHIND.sub("", _STATE.sub("", text.strip()))
-    return text.strip()
+    text = re.sub(
+        "[\u00bc-\u00be\u2150-\u215e]", lambda match: normalize("NFKC", match[0]).replace("\u2044", "/"), text
+    )
+    text = re.sub(
+        "[\u2070\u00b9\u00b2\u00b3\u2074-\u207a]+[+-]*", lambda match: f"^{{{match[0].translate(_RAISED)}}}", text
+    )
+    text = re.sub("[\u2080-\u2089]+", lambda match: f"_{{{match[0].translate(_LOWERED)}}}", text)
+    for pattern, replacement in _MARKUP:
+        text = pattern.sub(replacement, text)
+    text = _STATE.sub("", text.strip()).strip()
+    if (nuclide := _NUCLIDE.fullmatch(text)) is not None and (int(nuclide[2]) > 4 or nuclide[1] in ("H", "He")):
+        return f"^{nuclide[2]}{nuclide[1]}"
+    if _ATOM_BY_ATOM.fullmatch(text) is not None:
+        return "".join(text.split())
+    return text if "+" in text else _BOND.sub("", text)
 
 
 def _charge(sign: str, size: str) -> int:
@@ -93,15 +138,17 @@ def _charge(sign: str, size: str) -> int:
     return number if sign[0] == "+" else -number
 
 
-def _divisions(body: str, digits: str) -> list[tuple[str, str]]:
+def _divisions(body: str, digits: str, sign: str) -> list[tuple[str, str]]:
     """Return how digits before a sign divide into a number of atoms and a charge, such as *42* in *SO42-*."""
-    if not digits or body.endswith("]"):
+    if not digits or body.endswith("]") or (body.startswith("(") and _closing(body, 0) == len(body) - 1):
         return [("", digits)]
-    alone = re.fullmatch(r"(?:\^\d+)?([A-Z][a-z]?)", body)
+    alone = re.fullmatch(r"(?:\^\d+(?:;\d*;)?)?([A-Z][a-z]?)", body)
     count, size = digits[:-1], digits[-1]
     if alone is not None and alone[1] in _METALS:
         return [(count, size)]
-    if alone is not None and not count:
+    first = re.match("[A-Z][a-z]?", body)
+    is_complex = first is not None and first[0] in _METALS and sign == "+" and digits in ("2", "3")
+    if (alone is not None and not count) or (is_complex and not body.endswith(")")):
         return [("", size), (digits, "")]
     last = re.search(r"[A-Z][a-z]?$", body)
     if not count or size not in "234" or (last is not None and last[0] == "H"):
@@ -109,26 +156,26 @@ def _divisions(body: str, digits: str) -> list[tuple[str, str]]:
     return [(count, size)]
 
 
-def _atoms(text: str) -> Mapping[str, Decimal]:
+def _atoms(text: str) -> Mapping[str, Fraction]:
     """Return the atoms of a formula without a charge. Raises `NotReadable`."""
-    total: dict[str, Decimal] = {}
-    for place, part in enumerate(_DOTS.split(text)):
-        number = re.match(r"(\d+)?\s?(?=[A-Z\[(^])", part)
-        if number is None or (number[1] and not place):
+    total: dict[str, Fraction] = {}
+    parts = _DOTS.split(text)
+    for part in parts:
+        amount = _AMOUNT.match(part)
+        if amount is None or (amount[1] and len(parts) == 1):
             raise NotReadable(f"{part[:40]!r} is not a formula")
-        atoms = _group(part[number.end() :], 0)
-        for symbol, count in atoms.items():
-            total[symbol] = total.get(symbol, Decimal(0)) + count * int(number[1] or 1)
+        for symbol, count in _group(part[amount.end() :], 0).items():
+            total[symbol] = total.get(symbol, Fraction(0)) + count * Fraction(amount[1] or 1)
     if not total:
         raise NotReadable("it contains no atoms")
     return total
 
 
-def _group(text: str, depth: int) -> dict[str, Decimal]:
+def _group(text: str, depth: int) -> dict[str, Fraction]:
     """Return the atoms of a formula without dots. Raises `NotReadable`."""
     if depth > _DEEPEST:
         raise NotReadable("its brackets are nested too deeply")
-    found: dict[str, Decimal] = {}
+    found: dict[str, Fraction] = {}
     place = 0
     while place < len(text):
         token = _TOKEN.match(text, place)
@@ -139,18 +186,20 @@ def _group(text: str, depth: int) -> dict[str, Decimal]:
             atoms, place = _group(text[place + 1 : end], depth + 1), end + 1
         else:
             symbol = token["symbol"]
-            if symbol not in _ELEMENTS:
+            if symbol not in _SYMBOLS:
                 symbol = symbol[0]
-            if symbol not in _ELEMENTS:
+            if symbol not in _SYMBOLS:
                 raise NotReadable(f"{token['symbol']!r} is not an element")
+            if token["number"] and symbol in _ELEMENTS and _ELEMENTS.index(symbol) != int(token["number"]) - 1:
+                raise NotReadable(f"{token['number']} is not the atomic number of {symbol}")
             place = token.start("symbol") + len(symbol)
             name = f"{token['mass']}{symbol}" if token["mass"] else _HYDROGEN.get(symbol, symbol)
-            atoms = {name: Decimal(1)}
+            atoms = {name: Fraction(1)}
         count = _COUNT.match(text, place)
         if count is not None:
             place = count.end()
         for name, number in atoms.items():
-            found[name] = found.get(name, Decimal(0)) + number * Decimal(count[0] if count is not None else 1)
+            found[name] = found.get(name, Fraction(0)) + number * Fraction(count[0] if count is not None else 1)
     return found
 
 

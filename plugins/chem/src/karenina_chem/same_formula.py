@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from karenina_chem.formulas import Formula, NotReadable, read
+from karenina_chem.formulas import Formula, NotReadable, WordsBesideFormula, read
 from karenina_chem.written import clean, names_equal
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
@@ -24,7 +24,8 @@ class SameFormula(ReadingPrimitive, defer_build=True):
 
     The order of the atoms and brackets make no difference, so *C2H5OH* equals *C2H6O*; use `SameMolecule` if the
     structure counts. Water in a hydrate, isotopes and deuterium count. A charge may be written without a mark: *SO42-*
-    and *Fe3+*. *O2-* has two readings, and is undecided if only one of them is right; in a ground truth, write *O^2-*.
+    and *Fe3+*. *O2-* and *VO2+* have two readings, and are undecided if only one of them is right; in a ground truth,
+    write *O^2-*. *2CaSO4·H2O* is a multiple of *CaSO4·0.5H2O*, and undecided.
     Upper and lower case count, abbreviated groups such as *Ph* are not read, and an oxidation state is not a charge.
     """
 
@@ -49,12 +50,16 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         if any(names_equal(value, name) for name in self.synonyms):
             return True
         try:
-            meanings = read(value)
+            meanings = read(value, self.synonyms)
+        except WordsBesideFormula as error:
+            return Undecided(f"{error} (list them in `synonyms` if they are a name)")
         except NotReadable as error:
             return Unreadable(f"the value cannot be read as a formula: {error}")
         verdicts = {meaning == truth for meaning in meanings}
         if len(verdicts) > 1:
             return Undecided("the number before the sign may be that of the charge or of the atoms")
+        if verdicts == {False} and _is_multiple(meanings[0], truth):
+            return Undecided("one formula is a multiple of the other one, which contains a fraction")
         if verdicts == {False} and (group := _abbreviation(meanings[0], truth)) is not None:
             return Undecided(f"{group} may be an element or an abbreviated group")
         return verdicts.pop()
@@ -65,12 +70,20 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         if text is None:
             raise self._wrong_truth("a formula", expected)
         try:
-            meanings = read(clean(text))
+            meanings = read(clean(text), self.synonyms)
         except NotReadable as error:
             raise self._wrong_truth(f"a chemical formula ({error})", expected) from None
         if len(meanings) > 1:
             raise self._wrong_truth("a formula with a mark before its charge (such as O^2- or O2^-)", expected)
         return meanings[0]
+
+
+def _is_multiple(value: Formula, truth: Formula) -> bool:
+    """Return whether two formulas have the same ratio of atoms, and one of them has fractions."""
+    if value.charge or truth.charge or set(value.atoms) != set(truth.atoms):
+        return False
+    ratios = {value.atoms[symbol] / truth.atoms[symbol] for symbol in truth.atoms if truth.atoms[symbol]}
+    return len(ratios) == 1 and any(n.denominator > 1 for atoms in (value.atoms, truth.atoms) for n in atoms.values())
 
 
 def _abbreviation(value: Formula, truth: Formula) -> str | None:

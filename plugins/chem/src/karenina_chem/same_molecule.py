@@ -29,15 +29,18 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
     - `tautomers`: whether tautomers, such as keto and enol form or a zwitterion, are "different" (the default) or the
       "same".
     - `salts`: whether ions and solvents beside the largest organic part are "counted" (the default) or "ignored". If
-      they are ignored, so are the charges of acids and bases: acetate is acetic acid.
+      they are ignored, so are the charges of acids and bases: acetate is acetic acid. Organic compounds of metals and
+      ions of carbon, such as ferrocene, are no salts. A salt of a small base with a large acid is compared by the acid.
     - `synonyms`: names of the ground truth that are right, too. Other names cannot be read.
     - `unreadable`: whether text without a structure, and two different ones, count as wrong ("wrong") or leave the
       item undecided ("not_judged", the default).
 
-    Ways to draw the same bonds are equal: aromatic rings, charges in nitro groups, salts with a bond, and resonance
-    forms such as *CN=[N+]=[N-]* and *C[N-][N+]#N*. Isotopes and charges count. An InChI does not say where mobile
-    hydrogen atoms are, so they do not count beside one. A structure of more than 3,000 characters, and a comparison
-    that takes too long, are undecided.
+    Ways to draw the same bonds are equal: aromatic rings, charges in nitro groups and ylides, salts with a bond or as
+    acid and base, and resonance forms such as *CN=[N+]=[N-]* and *C[N-][N+]#N*. Complexes that differ only in the parts
+    with bonds to the metal are undecided. Isotopes and charges count. An InChI does not say where mobile
+    hydrogen atoms are, so they do not count beside one. The configuration of complexes and allenes, and racemic or
+    relative configuration, is not read: a ground truth with it is refused unless `stereo` is "ignored", and a value
+    undecided. So are a structure of more than 3,000 characters and a comparison that takes too long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -57,7 +60,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         """Raise `ValueError` unless the ground truth is a structure that RDKit can read."""
         text = self._truth(expected)
         try:
-            problem = call_limited("karenina_chem.comparing:why_unreadable", text, seconds=_SECONDS)
+            problem = call_limited("karenina_chem.comparing:why_unreadable", text, self.stereo, seconds=_SECONDS)
         except (LimitReached, ChildError) as error:
             problem = f"reading it {error}"
         if problem is not None:
@@ -77,7 +80,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         value = clean(text)
         if value == truth or any(names_equal(value, name) for name in self.synonyms):
             return True
-        values, are_needed = alternatives(value)
+        values, are_needed = alternatives(value, self.synonyms)
         rules = (self.stereo, self.tautomers, self.salts)
         try:
             reply = call_limited(

@@ -15,12 +15,25 @@ _COMMAND: Final = re.compile(r"\\(?:ce|mathrm|mathsf|text[a-z]*|boxed|rm|mathbf|
 _KIND: Final = r"(?:(?:canonical|isomeric|the|molecular|chemical)\s+)*(?:SMILES|InChI\s?Key|InChI|structure|formula)"
 _LABEL: Final = re.compile(rf"{_KIND}(?:\s+(?:string|code|notation))?\s*(?::|\bis\b|=(?!\s?1S?/))\s*", re.IGNORECASE)
 _LABEL_BEHIND: Final = re.compile(rf"\s*[(\[]\s*{_KIND}\s*[)\]]$", re.IGNORECASE)
-_BESIDE: Final = re.compile(r"(?P<before>.+?)\s+\((?P<inner>.+)\)", re.DOTALL)
-_NAMED: Final = re.compile(r"[^:=]*[A-Za-z]{3,}[^:=]*:\s*(?P<rest>\S+)", re.DOTALL)
-_NAMED_BEHIND: Final = re.compile(r"(?P<structure>(?=(?:[^A-Z\s]*[A-Z]){2})[^\s,;]{3,})\s+[a-z][a-z0-9,()-]{3,}")
+_BESIDE: Final = re.compile(r"(.+?)\s+\((.+)\)", re.DOTALL)
+_NAMED: Final = re.compile(r"([^:=]*[A-Za-z]{3,}[^:=]*):\s*(\S+)", re.DOTALL)
+_NAMED_BEHIND: Final = re.compile(r"((?=(?:[^A-Z\s]*[A-Z]){2})[^\s,;]{3,})\s+([a-z][a-z0-9,()-]{3,})")
 """A line of a file of SMILES: a structure and its name."""
 _JOINED: Final = re.compile(r"\s*(?:[,;]|\bor\b|\band\b|\s/\s)\s*")
 _DEEPEST: Final = 6
+_NEUTRAL: Final = re.compile(
+    "an?|the|of|for|is|answer|final|result|structure|molecule|compound|smiles|inchi|string|code|formula|name"
+    "|water|ammonia|gas|solid|liquid|aqueous",
+    re.IGNORECASE,
+)
+"""Words that say nothing about a structure."""
+_CONFIGURATION: Final = "cis|trans|meso|rac|ent|epi|syn|anti|exo|endo"
+_NAME: Final = re.compile(
+    rf"(?:(?:[\d,']+|[nomp]|(?!(?:{_CONFIGURATION})-)[a-z]{{3,}})-)*(?!enol\b|racemic)[a-z]*"
+    "(?P<kind>ane|ene|yne|ol|one|ose|ine|in|ic-acid|(?P<ionic>(?<!hydr)(?<!racem)ate|ide|ite|ium|gen|(?<!i)on))"
+)
+"""A word with the ending of a substance's name, without *D*, *R*, *cis* and the like."""
+_METALS: Final = frozenset(("copper", "silver", "gold", "zinc", "lead", "nickel", "cobalt", "mercury", "manganese"))
 
 
 def clean(text: str) -> str:
@@ -28,7 +41,9 @@ def clean(text: str) -> str:
     text = text.translate(_SIGNS | _INVISIBLE).replace("\u00a0", " ").strip()
     for _ in range(_DEEPEST):
         before = text
-        text = _unwrapped(text.rstrip(".,;!? \n").strip())
+        if not text.endswith(".."):  # what follows may have been left out
+            text = text.rstrip(".,;!? \n").strip()
+        text = _unwrapped(text)
         label = _LABEL.match(text)
         text = _LABEL_BEHIND.sub("", text[label.end() :] if label is not None else text).strip()
         if text == before:
@@ -43,24 +58,53 @@ def _unwrapped(text: str) -> str:
         if inner and text.startswith(opening) and text.endswith(closing) and opening not in inner:
             return inner.strip()
     command = _COMMAND.fullmatch(text)
-    return command[1].strip() if command is not None else text
+    return command[1].strip() if command is not None and _is_closed(command[1]) else text
 
 
-def alternatives(text: str) -> tuple[Sequence[str], bool]:
+def _is_closed(text: str) -> bool:
+    """Return whether every brace in a text is closed in it, so that braces around it belong together."""
+    depth = 0
+    for sign in text:
+        depth += (sign == "{") - (sign == "}")
+        if depth < 0:
+            return False
+    return not depth
+
+
+def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
     """Return the texts that may be structures in a text that was cleaned, and whether all of them have to be.
 
-    A structure stands alone, beside its name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
+    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*). Words beside
+    it that are neither a name nor without meaning, such as *deprotonated*, are among the texts.
     """
     if not re.search(r"\s", text):
         return [text], True
-    if (beside := _BESIDE.fullmatch(text)) is not None:
-        return [part for part in map(clean, beside.groups()) if not re.search(r"\s", part)], False
-    if (named := _NAMED.fullmatch(text)) is not None:
-        return [clean(named["rest"])], True
-    if (named := _NAMED_BEHIND.fullmatch(text)) is not None:
-        return [named["structure"]], True
+    for form in (_BESIDE, _NAMED, _NAMED_BEHIND):
+        if (match := form.fullmatch(text)) is not None:
+            parts = [clean(part) for part in match.groups()]
+            return [part for part in parts if not is_name(part, names)] or parts, False
     parts = [clean(part) for part in _JOINED.split(text)]
     return ([], True) if any(not part or re.search(r"\s", part) for part in parts) else (parts, True)
+
+
+def is_name(text: str, names: Sequence[str], ionic: bool = False) -> bool:
+    """Return whether words beside a structure say nothing that changes it: a listed name, or one that looks like one.
+
+    `ionic` is whether the names of salts and ions are such names: *acetate* beside the acid is a contradiction.
+    """
+    if any(names_equal(text, name) for name in names):
+        return True
+    words = text.replace("ic acid", "ic-acid").split()
+    return bool(words) and all(_is_name(word, ionic) for word in words)
+
+
+def _is_name(word: str, ionic: bool) -> bool:
+    """Return whether one word looks like a name, or says nothing."""
+    plain = word[:1].lower() + word[1:] if word[1:2].islower() else word
+    if _NEUTRAL.fullmatch(plain) is not None or (ionic and plain in _METALS):
+        return True
+    match = _NAME.fullmatch(plain)
+    return match is not None and len(word) > 4 and (ionic or match["ionic"] is None)
 
 
 def names_equal(one: str, other: str) -> bool:

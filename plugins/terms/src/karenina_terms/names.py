@@ -29,7 +29,8 @@ _ALSO: Final = r"(?:(?:also|formerly|previously)\s+(?:known\s+as|called|named)|a
 _BETWEEN: Final = re.compile(rf"\s*/\s*|,?\s+(?={_ALSO})", re.IGNORECASE)
 _BEFORE: Final = re.compile(rf"(?:or\s+)?(?:{_ALSO})?", re.IGNORECASE)
 _LISTED: Final = re.compile(r"\s*(?:,\s|;|=|\bor\b)\s*", re.IGNORECASE)
-_AROUND: Final = re.compile(r"(?:the\s+)?(?:genes?\s+)?(?P<name>.+?)(?:\s+genes?)?", re.IGNORECASE)
+_AROUND: Final = re.compile(r"(?:the\s+)?(?:wild[ -]?type\s+)?(?:genes?\s+)?(?P<name>.+?)(?:\s+genes?)?", re.IGNORECASE)
+_POSSESSIVE: Final = re.compile(r"(?<=[a-z])['\u2019]s\b")
 _DEEPEST: Final = 6
 
 
@@ -54,8 +55,10 @@ def names_in(text: str) -> list[str]:
 
     The list is empty if there is only one.
     """
-    match = _BESIDE.fullmatch(text)
-    parts = [match["before"], match["inner"]] if match is not None else _BETWEEN.split(text)
+    parts: list[str] = []
+    for part in [text] if _BESIDE.fullmatch(text) is not None else _BETWEEN.split(text):
+        match = _BESIDE.fullmatch(part)
+        parts += [part] if match is None else match.groups()
     return [clean(_BEFORE.sub("", part.strip(), count=1)) for part in parts] if len(parts) > 1 else []
 
 
@@ -66,8 +69,8 @@ def names_in_list(text: str) -> list[str]:
 
 
 def name_alone(text: str) -> str:
-    """Return a name without an article and the word *gene*: *TP53* for *the TP53 gene*."""
-    match = _AROUND.fullmatch(text)
+    """Return a name without an article, the word *gene* and a possessive: *TP53* for *the TP53 gene*."""
+    match = _AROUND.fullmatch(_POSSESSIVE.sub("", text))
     return clean(match["name"]) if match is not None else text
 
 
