@@ -16,7 +16,7 @@ from karenina import Benchmark
 from karenina_cli.app import build_app
 from karenina_core import VerificationConfig
 from karenina_engine.journal.view import JournalView
-from karenina_testing.server import ScriptedServer, Side, faults
+from karenina_testing.server import Reply, Request, ScriptedServer, Side, faults
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 OTHER = PNG + b"another picture"
@@ -312,12 +312,15 @@ def test_a_file_that_changes_during_the_run_is_a_model_error(file: Path) -> None
 
 
 def test_a_picture_that_the_server_rejects_is_a_model_error(file: Path) -> None:
-    body = {"error": {"message": "this model does not support image input"}}
-    with ScriptedServer(Side(faults.status(400, body=body)), judge=Side(JUDGED)) as server:
+    said = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+    body = {"error": {"code": 500, "message": said, "type": "server_error"}}
+    with ScriptedServer(Side(faults.status(500, body=body)), judge=Side(JUDGED)) as server:
         code, (result,), _ = run(server, file)
 
-    assert code == 4  # nothing was judged
-    assert result["outcome"] == "model_error"
+        assert code == 4  # nothing was judged
+        assert result["outcome"] == "model_error"
+        assert "llama.cpp: --mmproj" in result["metadata"]["error"]
+        assert len(server.log) == 1  # a retry would be refused, too
 
 
 @pytest.mark.parametrize(
@@ -496,3 +499,48 @@ TEMPLATE = """
 class Answer(BaseAnswer):
     dose: int = VerifiedField(description="The dose", ground_truth=42, verify_with=NumericExact())
 """
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--skip-broken"])
+def test_a_finished_item_without_its_file_is_a_warning(server: ScriptedServer, file: Path, option: str) -> None:
+    journal = file.parent / "run.journal"
+    run(server, file, "--journal", journal)
+    (file.parent / "images/label.png").unlink()
+    calls = len(server.log)
+
+    code, _, printed = run(server, file, "--journal", journal, option)
+    fresh, _, refused = run(server, file, "--journal", journal, option, "--fresh")
+
+    assert code == 0, printed
+    assert "does not exist" in " ".join(printed.split())
+    assert len(server.log) == calls
+    assert (fresh, "does not exist" in " ".join(refused.split())) == (2, True)
+
+
+PROPS = {"total_slots": 1, "model_path": "/m.gguf", "modalities": {"vision": False, "audio": False}}
+SHOWN = {"details": {"family": "gemma3"}, "capabilities": ["completion", "vision"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "extra", "stated"),
+    [
+        ("/props", PROPS, {}, "images: no, sound: no (stated by the server, llama.cpp); a run does not ask"),
+        ("/props", PROPS, DECLARED, "but yes is declared in extra.media; start llama.cpp with --mmproj"),
+        ("/props", {**PROPS, "modalities": {"vision": True}}, DECLARED, "images: yes, sound: no (stated by the server"),
+        ("/api/show", SHOWN, {}, "images: yes, sound: no (stated by the server, Ollama)"),
+        ("/v1/models", {}, {}, None),
+        ("/props", {"modalities": "text"}, {}, None),
+    ],
+)
+def test_doctor_states_what_own_servers_say_of_their_models(
+    path: str, body: Any, extra: Any, stated: str | None
+) -> None:
+    def reply(request: Request) -> Reply:
+        return Reply(body if request.path.partition("?")[0] == path else {"error": "not found"})
+
+    with ScriptedServer(Side(reply), is_call=lambda _: True) as server:
+        model = {"id": "m", "interface": "openai", "model_name": "m", "endpoint_base_url": f"{server.url}/v1"}
+        _, printed = karenina("doctor", "--set", f"answering_models={json.dumps([{**model, 'extra': extra}])}")
+
+    text = " ".join(printed.split())
+    assert stated in text if stated is not None else "stated by" not in text

@@ -15,10 +15,12 @@ from folders import write_files
 from servers import RecordingServer, recording_server
 
 from karenina import Benchmark, VerificationResult
-from karenina_core import Outcome, VerificationConfig
+from karenina_claude_agent_sdk.agent import ClaudeAgent
+from karenina_core import Outcome, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError, RunError
+from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
-from karenina_core.plugins import Plugins
+from karenina_core.plugins import Plugins, Selection, installed_plugins, use_plugins
 from karenina_sandbox.prepare_sandbox import PrepareSandbox
 from karenina_sandbox.providers.bwrap import SANDBOX
 
@@ -366,13 +368,55 @@ def test_settings_that_a_sandbox_does_not_use_are_reported(root: Path, caplog: p
     assert "sandbox_image has no effect" in caplog.text
 
 
-def test_agents_with_tools_outside_the_sandbox_are_reported(caplog: pytest.LogCaptureFixture) -> None:
-    own_tools = ModelConfig(id="cli", interface="claude_agent_sdk", model_name="m")
-    PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools], sandbox="none"))
-    assert "model 'cli': the sandbox does not confine the agent's own tools (claude_agent_sdk)" in caplog.text
-    caplog.clear()
-    PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools]))
-    assert not caplog.text
+@pytest.mark.parametrize(
+    ("interface", "sandbox", "reported"),
+    [("shell", "bwrap", True), ("shell", "none", False), ("shell", None, False), ("claude_agent_sdk", "bwrap", False)],
+)
+def test_agents_with_tools_outside_the_sandbox_are_reported(
+    interface: str, sandbox: str | None, reported: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Shell:
+        @hookimpl
+        def karenina_adapters(self) -> list[AdapterSpec]:
+            tier = AgentTier.DEEP_AGENT
+            return [AdapterSpec(interface="shell", description="An agent.", tier=tier, agent=ClaudeAgent)]
+
+    plugins = installed_plugins(Selection())
+    plugins.register(Shell())
+    own_tools = ModelConfig(id="cli", interface=interface, model_name="m")
+    with use_plugins(plugins):
+        PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools], sandbox=sandbox))
+    assert ("model 'cli': the sandbox does not confine the agent's own tools (shell)" in caplog.text) is reported
+
+
+def test_judges_run_commands_in_their_own_copies(root: Path) -> None:
+    look = call("run_command", command=["sh", "-c", "cat program.py; echo broken > program.py; cat program.py"])
+    works, investigates = agent(*writes(program_py=GOOD)), agent(look)
+    seen: list[str] = []
+
+    def reply(body: Body) -> str | Body:
+        if "response_format" in body:
+            return json.dumps({"explains": True})
+        if "You investigate" not in json.dumps(body["messages"][0]):
+            return works(body)
+        seen.extend(message["content"] for message in body["messages"] if message["role"] == "tool")
+        return investigates(body)
+
+    explains = {"description": "Whether the program is right", "ground_truth": True}
+    with recording_server(reply) as server:
+        judges = [
+            {"id": id, "interface": "openai", "model_name": id, "endpoint_base_url": server.url} for id in ("b", "c")
+        ]
+        settings = {"parsing_models": judges, "agentic_parsing": True, "agentic_judge_context": "workspace_only"}
+        sandbox = "none" if SANDBOX.unavailable() else "bwrap"
+        asked = question(answer={"total": TOTAL, "explains": explains}, checks={"prints": CHECKS["prints"]})
+        results = run(root, server, asked, sandbox=sandbox, **settings)
+    assert [result.outcome for result in results] == [Outcome.CORRECT] * 2
+    assert seen == [f"exit code 0\noutput:\n{GOOD}broken\n"] * 2
+    for result in results:
+        (changed,) = result.extensions["karenina-sandbox"]["workspace"]["changes"]
+        assert changed["size"] == len(GOOD)
+    assert (root / "task/program.py").read_text() == BROKEN
 
 
 def test_one_base_check_serves_all_repetitions(root: Path, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ NOT_EXECUTED = {
         "karenina run tasks.yaml": "needs the Claude CLI; its adapter's tests run it",
     },
     "docs/how-to/evaluate-a-coding-agent.md": {
-        "karenina run tasks.yaml": "needs a virtual environment, node and podman",
+        "karenina run tasks.yaml": "needs a virtual environment, node, podman and the Claude CLI",
         "karenina run median/benchmark.yaml -a local:": "the model takes a minute",
     },
     "docs/how-to/write-an-adapter.md": {"karenina run genes.yaml": "needs a server of Ollama"},

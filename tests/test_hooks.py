@@ -31,6 +31,7 @@ from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.opened_port import list_tool_sources
+from karenina_engine.calls.program_sandboxes import find_program_sandbox
 from karenina_engine.cost.ledger import list_price_sources
 from karenina_engine.results.result_set import read_results
 from karenina_engine.run.executor import AsyncioExecutor
@@ -116,6 +117,18 @@ def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
     sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]
     plugins.register(offering("karenina_tool_sources", sources))
     assert [one.name for one in list_tool_sources(plugins)] == ["library", "mcp"]
+
+
+@shows("karenina_program_sandbox")
+def test_the_sandbox_for_programs_is_that_of_the_configuration(plugins: Plugins) -> None:
+    class Boxes:
+        @hookimpl
+        def karenina_program_sandbox(self, config: VerificationConfig, plugins: Plugins) -> object | None:
+            return config.core.run_name if "box" in (config.core.run_name or "") else None
+
+    plugins.register(Boxes())
+    assert find_program_sandbox(plugins, VerificationConfig(run_name="a box")) == "a box"
+    assert find_program_sandbox(plugins, VerificationConfig()) is None
 
 
 @shows("karenina_executors")

@@ -19,9 +19,19 @@ from karenina_core import Stage, VerificationContext, VerificationResult
 from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.sections import KnownValue
 from karenina_core.data.trust import NO_TRUST
-from karenina_core.models.ports import CallInfo, ErrorCategory, LLMReply, Message, PortError, ToolCall, Usage
+from karenina_core.models.ports import (
+    AgentReply,
+    CallInfo,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    PortError,
+    ToolCall,
+    Usage,
+)
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
+from karenina_toolkit.answer_values import values_of_result
 
 FIND, REFUND = ToolCall("a", "find_order", {"customer": "Ada"}), ToolCall("b", "mcp__shop__refund", {"order": "W12"})
 TRACE = [
@@ -41,6 +51,9 @@ TOOLS = """
 """
 JUDGED = """
       kind: {description: Whether the assistant is polite, ground_truth: true}
+"""
+ENDED = """
+      ended: {from: trace.stopped_by, ground_truth: nothing}
 """
 COST = """
       cost: {from: answer.cost, ground_truth: 0.001, verify_with: NumericMaximum}
@@ -253,6 +266,27 @@ def test_a_new_known_field_is_scored_from_the_stored_answer() -> None:
     assert by_result.why() == (
         "field cost: the stored result does not contain it; field seconds: the stored result does not contain it"
     )
+
+
+@pytest.mark.parametrize(
+    ("reply", "stopped_by", "outcome"),
+    [
+        (AgentReply(tuple(TRACE)), "nothing", Outcome.CORRECT),
+        (AgentReply(tuple(TRACE), limit_reached=True), "turns", Outcome.AUTO_FAILED),
+        (AgentReply(tuple(TRACE), finish_reason="length"), "output", Outcome.TRUNCATED),
+        (AgentReply(tuple(TRACE), finish_reason="content_filter"), "filter", Outcome.ABSTAINED),
+    ],
+)
+def test_what_stopped_an_agent_is_known(reply: AgentReply, stopped_by: str, outcome: Outcome) -> None:
+    orders = Orders(ENDED)
+    orders.models.act = lambda _messages, _info: reply
+    orders.run()
+    result = orders.result
+
+    assert result.outcome is outcome
+    assert orders.known["trace.stopped_by"].value == stopped_by
+    result.template.known_values = None  # such as in a result from before the field was added
+    assert values_of_result(result, ["trace.stopped_by"]) == {"trace.stopped_by": KnownValue(value=stopped_by)}
 
 
 def test_a_jury_and_its_escalation_keep_known_values() -> None:

@@ -142,7 +142,8 @@ def test_wrong_programs_do_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     results = judge(tmp_path, {**ATTACKS, "a real solution": instead("def add(a, b):\n    return a + b\n")})
 
     outcomes = {name: result.outcome for name, result in results.items()}
-    assert outcomes == {**dict.fromkeys(ATTACKS, Outcome.WRONG), "a real solution": Outcome.CORRECT}
+    reasons = {name: result.why() for name, result in results.items()}
+    assert outcomes == {**dict.fromkeys(ATTACKS, Outcome.WRONG), "a real solution": Outcome.CORRECT}, reasons
 
 
 def test_what_a_check_did_not_use_is_reported(tmp_path: Path) -> None:

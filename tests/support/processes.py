@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 
 
 def is_running(process: int) -> bool:
@@ -12,3 +14,14 @@ def is_running(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def find_running(command: str) -> list[int]:
+    """Return the processes that have this command line."""
+    words = b"".join(word.encode() + b"\0" for word in command.split())
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if place.read_bytes() == words:
+                found.append(int(place.parent.name))
+    return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from openai_servers import SILENCE, Scripted, chunk, completion, event, in_pieces, model, streamed
@@ -93,6 +94,29 @@ async def test_silence_is_a_time_out(
     error = await fails(open_port(OpenAILLM(streaming(server, 0.3, **extra))))
     assert error.category is ErrorCategory.TIMEOUT
     assert told in str(error)
+
+
+async def test_a_time_out_is_not_lost_if_data_arrives_then(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: in_pieces(repeat((0.002, ": still here\n\n")))
+
+    def opened(seconds: float) -> OpenAILLM:
+        """Return a port that waits for so many seconds, and at most for three."""
+        settings = model(server.url, request_timeout=seconds, stream_timeout=3, extra={"stream": True})
+        return cast("OpenAILLM", open_port(OpenAILLM(settings)))
+
+    ports = [opened(0.1 + number / 100) for number in range(16)]
+    errors = await asyncio.gather(*(fails(port) for port in ports))
+    assert [str(error) for error in errors if "did not start its reply within" not in str(error)] == []
+
+
+async def test_a_cancelled_call_ends_if_data_arrives_then(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: in_pieces(repeat((0.002, "{ ")))
+    port = open_port(OpenAILLM(model(server.url, request_timeout=3)))
+    calls = [asyncio.ensure_future(port.invoke(ASK)) for _ in range(30)]
+    for call in calls:
+        await asyncio.sleep(0.01)
+        call.cancel()
+    assert all(isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*calls, return_exceptions=True))
 
 
 async def test_the_first_token_may_be_given_more_time(server: Scripted, open_port: Keep) -> None:

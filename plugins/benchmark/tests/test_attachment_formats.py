@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from karenina_benchmark import BenchmarkContent
 from karenina_benchmark.benchmark import Benchmark
 from karenina_benchmark.errors import BenchmarkFileError
+from karenina_benchmark.formats.format import Format
+from karenina_core import hookimpl
 from karenina_core.models.attachments import Attachment
+from karenina_core.plugins import Plugins, use_plugins
 
 TEMPLATE = """
 class Answer(BaseAnswer):
@@ -183,3 +188,41 @@ def test_files_of_a_benchmark_without_a_file_are_those_of_the_current_folder(tmp
     benchmark.save("v2/a.yaml")
 
     assert sources(tmp_path / "v2/a.yaml") == [("../a.png", None)]
+
+
+class Cards:
+    """A format of another distribution, which knows nothing of folders."""
+
+    @staticmethod
+    @hookimpl
+    def karenina_formats() -> list[Format]:
+        return [Format("cards", (".cards",), lambda path, _: BenchmarkContent.of_questions(path, ()), write_cards)]
+
+
+def write_cards(benchmark: BenchmarkContent, _path: Path) -> Iterator[str]:
+    yield from (f"{file.source}\n" for question in benchmark for file in question.attachments)
+
+
+def test_formats_of_others_get_the_paths_for_the_new_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plugins = Plugins()
+    plugins.register(Cards, distribution="cards")
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", attachments=FILES)
+    (tmp_path / "v2").mkdir()
+
+    with use_plugins(plugins):
+        benchmark.save(tmp_path / "v2/a.cards")
+
+    assert (tmp_path / "v2/a.cards").read_text("utf-8").split() == ["../images/a.png", "../b.pdf"]
+    assert "not in its folder, such as '../images/a.png', so a run needs your trust: karenina trust" in caplog.text
+
+
+def test_check_names_the_line_of_a_path_that_needs_trust(tmp_path: Path) -> None:
+    (tmp_path / "v2").mkdir()
+    (tmp_path / "v2/a.yaml").write_text(
+        "karenina: 1\nname: D\nquestions:\n  - id: q\n    question: Which dose?\n    attachments: [../a.png]\n", "utf-8"
+    )
+
+    (finding,) = [found for found in Benchmark.load(tmp_path / "v2/a.yaml").check().warnings if "trusted" in found.what]
+
+    assert finding.where == "line 6"

@@ -62,6 +62,7 @@ def test_what_names_no_model_is_refused(spec: str) -> None:
         ("openai:m@localhost:8000/v1", "openai:m@http://localhost:8000/v1?"),
         ("openai:llama3:8b@gpu1:8000/v1", "openai:llama3:8b@http://gpu1:8000/v1?"),
         ("openai:m@api.example.com/v1", "openai:m@https://api.example.com/v1?"),
+        ("openai:m@:8000/v1", "openai:m@http://localhost:8000/v1?"),
         ("openai:m@http:/localhost/v1", "openai:m@http://localhost/v1?"),
         ("openai:m@me:hidden@localhost:8000/hidden", "openai:NAME@http://localhost:8000/***?"),
     ],
@@ -71,6 +72,11 @@ def test_a_server_address_needs_its_scheme(spec: str, meant: str) -> None:
         parse_model(spec)
     assert f"did you mean {meant}" in str(caught.value)
     assert "hidden" not in str(caught.value)
+
+
+def test_a_server_address_of_another_protocol_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the base URL of openai:m starts with wss://; use one with http:// or"):
+        parse_model("openai:m@wss://localhost:8000/v1")
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,11 @@ from karenina_core.models.ports import (
     Message,
     ModelRequest,
     PortError,
+    ProgramSandbox,
     Tool,
 )
 from karenina_core.plugins import Plugins
+from karenina_engine.calls.program_sandboxes import check_programs
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.stage_checks import check_models
 from karenina_engine.run.port_factory import PortFactory, RunParts
@@ -58,6 +60,7 @@ class Hills:
     failures: list[Exception] = field(default_factory=list)
     opened: list[Path | None] = field(default_factory=list)
     closed: list[Path | None] = field(default_factory=list)
+    sandboxes: list[ProgramSandbox | None] = field(default_factory=list)
     attempts: int = 0
 
     @hookimpl
@@ -71,7 +74,13 @@ class Hills:
         if "cliffs" in (model.mcp_urls_dict or {}):
             raise AdapterConfigError("no cliffs here")
 
-    def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
+    def programs(self, model: ModelConfig) -> Sequence[Sequence[str]]:
+        return [[address] for address in (model.mcp_urls_dict or {}).values()]
+
+    def open(
+        self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
+    ) -> AbstractAsyncContextManager[Sequence[Tool]]:
+        self.sandboxes.append(sandbox)
         return self._open(workspace)
 
     @asynccontextmanager
@@ -285,3 +294,44 @@ def test_tools_require_an_adapter_with_an_agent_port() -> None:
     plugins.register(Hills())
     with pytest.raises(ConfigError, match="has no agent port"):
         check_models(plugins, [("judge", models.model(mcp_urls_dict=SERVERS))])
+
+
+class Box:
+    """A sandbox that accepts one program."""
+
+    @hookimpl
+    def karenina_program_sandbox(self, config: VerificationConfig, plugins: Plugins) -> object:
+        return self
+
+    def problem_of(self, command: Sequence[str]) -> str | None:
+        return None if command == ["hill-server"] else f"{command[0]} is not inside"
+
+
+def test_tools_and_agents_of_a_run_get_its_sandbox() -> None:
+    box, source, models = Box(), Hills(), ScriptedModels(wants_tools=True)
+
+    async def run() -> None:
+        hub = hub_with(source, models)
+        hub.plugins.register(box)
+        await ask(hub, models.model(mcp_urls_dict=SERVERS))
+        await hub.aclose()
+
+    asyncio.run(run())
+    assert source.sandboxes == [box]
+    assert [one.options.sandbox for one in models.requests if one.options is not None] == [box]
+
+
+def test_programs_that_cannot_run_in_the_sandbox_are_reported_before_a_run() -> None:
+    models, plugins = ScriptedModels(wants_tools=True), Plugins()
+    plugins.register(models)
+    plugins.register(Hills())
+    servers = {**SERVERS, "lakes": "lake-server"}
+    named = [
+        ("judge", models.model("one", mcp_urls_dict=SERVERS)),
+        ("judge", models.model("two", mcp_urls_dict=servers)),
+    ]
+    check_programs(plugins, VerificationConfig(), named)
+    plugins.register(Box())
+    with pytest.raises(ConfigError, match="judge 'two': lake-server is not inside") as caught:
+        check_programs(plugins, VerificationConfig(), named)
+    assert len(caught.value.problems) == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -33,6 +34,8 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return text(json.dumps(dict(os.environ)))
     if tool == "folder":
         return text(str(Path.cwd()))
+    if tool == "look":
+        return text(json.dumps([look(place) for place in sys.argv if place.startswith(("/", "127."))]))
     if tool == "process":
         return text(str(os.getpid()))
     if tool == "count":
@@ -58,6 +61,19 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         sys.stderr.flush()
         os._exit(3)
     return text(f"{tool} of {arguments.get('n')}")
+
+
+def look(place: str) -> str:
+    """Return "seen" if a folder can be listed, or a server on the loopback interface be reached."""
+    try:
+        if place.startswith("/"):
+            list(Path(place).iterdir())
+        else:
+            host, _, port = place.partition(":")
+            socket.create_connection((host, int(port))).close()
+    except OSError as error:
+        return type(error).__name__
+    return "seen"
 
 
 def ask() -> str:

@@ -134,17 +134,78 @@ def test_a_command_in_place_changes_the_folder_itself(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "new\n"
 
 
+def talk_to_wrapped(said: str, folder: Path | None, policy: Policy, *, network: bool = False) -> list[str]:
+    """Return the lines that a shell prints, which stays open in a sandbox."""
+
+    async def talk() -> str:
+        async with PROVIDER.wrap(["sh"], folder, policy, network=network) as (command, environment):
+            pipe = asyncio.subprocess.PIPE
+            process = await asyncio.create_subprocess_exec(*command, env=environment, stdin=pipe, stdout=pipe)
+            return (await process.communicate(said.encode()))[0].decode()
+
+    return asyncio.run(talk()).splitlines()
+
+
 def test_a_wrapped_program_stays_open_and_sees_its_own_environment_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
-    command = PROVIDER.wrap(["sh"], tmp_path, Policy(environment={"OWN": "value"}))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        shown, _ = process.communicate("pwd; env; cat /proc/*/environ | tr '\\0' '\\n'; echo x > new; ls /\n")
-    assert shown.splitlines()[0] == str(tmp_path)
+    said = "pwd; env; cat /proc/*/environ | tr '\\0' '\\n'; echo x > new; ls /\n"
+    shown = talk_to_wrapped(said, tmp_path, Policy(environment={"OWN": "value"}))
+    assert shown[0] == str(tmp_path)
     assert "OWN=value" in shown
-    assert "secret" not in shown
+    assert not [line for line in shown if "secret" in line]
     assert (tmp_path / "new").read_text() == "x\n"
+
+
+def test_a_wrapped_program_without_a_workspace_works_in_an_empty_folder() -> None:
+    assert talk_to_wrapped("ls -A; touch new && echo written", None, Policy()) == ["written"]
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_a_wrapped_program_has_the_network_only_if_asked(network: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        script = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}))"
+        policy = Policy(python=Path(sys.executable))
+        said = f'{sys.executable} -c "{script}" 2>/dev/null && echo connected'
+        assert talk_to_wrapped(said, None, policy, network=network) == ["connected"] * network
+
+
+def test_a_wrapped_program_gives_its_user_id_back() -> None:
+    assert talk_to_wrapped("id -u", None, Policy()) == talk_to_wrapped("id -u", None, Policy())
+
+
+def install(folder: Path, name: str, content: str) -> Path:
+    """Write a program into the `bin` of an installation, and return its path."""
+    program = folder / "bin" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    (folder / "lib").mkdir(exist_ok=True)
+    program.write_text(content)
+    program.chmod(0o755)
+    return program
+
+
+def test_what_a_program_needs_outside_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    node = install(tmp_path / "home/node", "node-here", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", str(node.parent), prepend=os.pathsep)
+    server = install(tmp_path / "home/tools", "server", "#!/usr/bin/env node-here\n")
+    data = tmp_path / "home/data.db"
+    data.touch()
+    link = tmp_path / "link"
+    link.symlink_to(server)
+    problem = PROVIDER.problem_of([str(link), "/usr", f"--db={data}", "--name=/nowhere"], Policy())
+    assert problem == (
+        f"the sandbox does not contain {link}, {server}, {node}, {data}, which {link} needs; "
+        f"add {link}, {tmp_path}/home/tools, {tmp_path}/home/node, {data} to sandbox_mounts"
+    )
+    mounts = (link, server.parent.parent, node.parent.parent, data)
+    assert PROVIDER.problem_of([str(link), f"--db={data}"], Policy(mounts=mounts)) is None
+
+
+def test_programs_of_the_system_and_the_interpreter_are_found() -> None:
+    for command in (["/bin/sh", "-c", "/dev/null"], [sys.executable, "-m", "pytest", "/tmp"]):
+        assert PROVIDER.problem_of(command, Policy(python=Path(sys.executable))) is None
 
 
 def test_a_socket_of_the_policy_can_be_reached(tmp_path: Path) -> None:
@@ -193,7 +254,11 @@ from karenina_sandbox.providers.bwrap import BwrapProvider
 from karenina_sandbox.sandbox import Policy
 
 async def main():
-    async with BwrapProvider().open(Path(sys.argv[1]), Policy()) as sandbox:
+    provider, folder = BwrapProvider(), Path(sys.argv[1])
+    async with provider.open(folder, Policy()) as sandbox, provider.wrap(
+        ["sleep", "86403.25"], folder, Policy()
+    ) as (command, environment):
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
         await sandbox.run(["sh", "-c", "mkdir -p deep/er; chmod 0 deep; sleep 86403.25 & sleep 86403.25"])
 
 asyncio.run(main())
@@ -206,12 +271,12 @@ def test_a_killed_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     scratch.mkdir()
     environment = {**os.environ, "TMPDIR": str(scratch)}
     with subprocess.Popen([sys.executable, "-c", KILLED, work], env=environment) as process:
-        wait_until(lambda: len(find_sleeping("86403.25")) == 2)
+        wait_until(lambda: len(find_sleeping("86403.25")) == 3)
         process.kill()
     wait_until(lambda: not find_commands("86403.25"))
     assert str(scratch) not in Path("/proc/self/mountinfo").read_text()
     assert len(list(scratch.iterdir())) == 1
-    script = KILLED.replace("sleep 86403.25 & sleep 86403.25", "true")
+    script = KILLED.replace("86403.25", "0")
     subprocess.run([sys.executable, "-c", script, work], env=environment, check=True)
     assert not list(scratch.iterdir())
     cgroups = find_cgroups()

@@ -24,7 +24,7 @@ def diagnose(**settings: str) -> list[tuple[str, str]]:
 @pytest.fixture
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Hide all programs, and the wheel with bubblewrap."""
-    caches = (find_program, containers._find_problem)
+    caches = (find_program, containers._try_engine)
     for cache in caches:
         cache.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -38,6 +38,7 @@ def facts(trace: Sequence[Message] = TRACE, text: str | None = "Your order is  r
         ("answer.output_tokens", 12),
         ("answer.seconds", 0.5),
         ("trace.steps", 3),
+        ("trace.stopped_by", "nothing"),
         ("trace.tools", ["find_order", "find_order", "refund"]),
         ("trace.raw_tools", ["find_order", "find_order", "mcp__shop__refund"]),
         ("trace.failed_tools", ["find_order", "refund"]),

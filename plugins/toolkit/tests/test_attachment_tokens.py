@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.attachments import MediaLimit
 from karenina_core.models.model import ModelConfig
-from karenina_toolkit.attachments.support import MediaExtra, usual_limits
+from karenina_toolkit.attachments.support import MediaExtra, find_support, usual_limits
 
 
 def tokens_of(name: str, extra: MediaExtra | None = None) -> int | None:
@@ -38,3 +40,11 @@ def test_the_maximum_covers_what_was_measured(name: str, measured: int) -> None:
 def test_the_price_of_other_models_is_unknown_unless_stated(name: str) -> None:
     assert tokens_of(name) is None
     assert tokens_of(name, MediaExtra(media_tokens=900)) == 900
+
+
+def test_an_adapter_without_the_setting_states_what_its_models_understand() -> None:
+    spec = AdapterSpec(interface="eyes.all", description="d", media=lambda _: {"image/png": MediaLimit(1000)})
+    model = ModelConfig(id="m", model_name="m", interface="eyes.all")
+
+    assert find_support(spec, model, "image/png").understands is True
+    assert find_support(spec, model, "audio/wav").understands is False

@@ -7,17 +7,27 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.attachments import Attachment
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_toolkit.http.error_cures import (
     NO_CREDIT,
+    NO_MEDIA,
     TOO_LONG,
+    TOO_MANY_FILES,
+    UNREADABLE_FILE,
     WRITE_HTTP,
     WRITE_HTTPS,
     cure_for_path,
     cure_for_tls_error,
     find_page_text,
 )
-from karenina_toolkit.http.http_errors import HTTPStatusError, not_json_error, status_error
+from karenina_toolkit.http.http_errors import (
+    HTTPStatusError,
+    error_in_reply,
+    messages_api_error,
+    not_json_error,
+    status_error,
+)
 
 pytestmark = pytest.mark.alone
 
@@ -156,3 +166,65 @@ def test_words_about_filters_are_no_filter(status: int, message: str) -> None:
 )
 def test_what_providers_say_of_their_filter_is_one(message: str) -> None:
     assert failure(400, {"error": message}).category is ErrorCategory.FILTERED
+
+
+PICTURE = Attachment("plot.png", "image/png", "0" * 64, 10)
+WITH_FILE = [Message("user", "What does the plot show?", attachments=(PICTURE,))]
+# As read in November 2026 in the servers' sources, and in reports of users.
+REFUSED = [
+    # llama.cpp and its forks
+    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", NO_MEDIA),
+    (500, "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj", NO_MEDIA),
+    (500, "image input is not supported by this server", NO_MEDIA),
+    (400, "unsupported content[].type", NO_MEDIA),
+    (400, "Failed to load image or audio file", UNREADABLE_FILE),
+    # Ollama
+    (
+        500,
+        "Failed to create new sequence: failed to process inputs: this model is missing data required for image input",
+        NO_MEDIA,
+    ),
+    (400, "this model does not support image input (ref: b8bd630e)", NO_MEDIA),
+    (400, '"registry.ollama.ai/library/llama3:latest" does not support vision', NO_MEDIA),
+    # vLLM
+    (400, "Qwen/Qwen3-8B is not a multimodal model", NO_MEDIA),
+    (400, "At most 0 image(s) may be provided in one prompt. (parameter=image)", NO_MEDIA),
+    (
+        400,
+        "At most 1 image(s) may be provided in one prompt. Set `--limit-mm-per-prompt` to increase this limit.",
+        TOO_MANY_FILES,
+    ),
+    (400, "Unknown part type: file", NO_MEDIA),
+    # services
+    (400, "Invalid content type. image_url is only supported by certain models.", NO_MEDIA),
+    (
+        400,
+        "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png']",
+        UNREADABLE_FILE,
+    ),
+    (404, "No endpoints found that support image input", NO_MEDIA),
+    (
+        400,
+        "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`",
+        NO_MEDIA,
+    ),
+    (400, "Invalid value for 'messages[0].content[1].type': 'image_url' is not one of ['text']", NO_MEDIA),
+    (400, "Only 'text' content type is supported.", NO_MEDIA),
+    (400, "messages[3].content must be a string", NO_MEDIA),
+    (400, "Could not process image", UNREADABLE_FILE),
+]
+
+
+@pytest.mark.parametrize(("status", "said", "cure"), REFUSED)
+def test_a_refused_attachment_is_not_sent_again(status: int, said: str, cure: str) -> None:
+    error = status_error("any:m at HOST", status, {}, json.dumps(openai(said)), [], WITH_FILE)
+    forwarded = error_in_reply("any:m at HOST", {"code": status, "message": said}, NO_USAGE, [], WITH_FILE)
+    of_messages_api = messages_api_error("any:m at HOST", "api_error", said, [], WITH_FILE)
+
+    for one in (error, forwarded, of_messages_api):
+        assert (one.category, one.retriable) == (ErrorCategory.PERMANENT, False)
+        assert str(one).endswith(f"; {cure}")
+
+
+def test_a_server_error_without_attachments_is_tried_again() -> None:
+    assert failure(500, openai("image input is not supported")).category is ErrorCategory.SERVER

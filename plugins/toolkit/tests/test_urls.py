@@ -16,6 +16,7 @@ from karenina_toolkit.http.urls import complete_url, find_secret_parts, redact_u
         "https://generativelanguage.googleapis.com/v1beta/openai",
         "https://dashscope.aliyuncs.com/compatible-mode/v1",
         "http://[::1]:8000/v1",
+        "http://gpu1:8000/vllm/judge/v1",
         "https://host",
     ],
 )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, check, concurrency, media, unavailable
+from karenina_claude_agent_sdk.settings import (
+    ClaudeAgentExtra,
+    base_url_of,
+    check,
+    concurrency,
+    media,
+    program,
+    unavailable,
+)
 from karenina_core import hookimpl
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_toolkit.lazy_names import LazyPorts
@@ -40,6 +48,7 @@ SPEC = AdapterSpec(
     media=media,
     concurrency=concurrency,
     served_by=base_url_of,
+    program=program,
 )
 
 

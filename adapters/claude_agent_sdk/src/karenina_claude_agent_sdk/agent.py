@@ -75,6 +75,7 @@ class ClaudeAgent:
 
     The CLI's requests pass through this process. Each turn is therefore exactly one reply, a failed request is retried
     separately, and tool calls in the last turn are not run. Without a workspace, the CLI only has the tools of the run.
+    In a workspace, it runs in the run's sandbox, if there is one.
     """
 
     guards_calls: ClassVar[bool] = True
@@ -101,6 +102,7 @@ class ClaudeAgent:
             folder=options.workspace,
             tools=own,
             server=make_tool_server(brought, work.fail),
+            sandbox=options.sandbox if options.workspace is not None else None,
         )
         work.attached = count_attachments(wire)
         if work.attached:

@@ -7,22 +7,30 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, ResultMessage
 
 from karenina_claude_agent_sdk.cli_process import CLIProcess
 from karenina_claude_agent_sdk.conversion import SERVER, WireMessage
 from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, cli_of
+from karenina_core.errors import KareninaError
 
 if TYPE_CHECKING:
     from claude_agent_sdk import McpSdkServerConfig, Message
 
+    from karenina_core.models.ports import ProgramSandbox
+
 _PASSED: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME", "SYSTEMROOT", "COMSPEC", "PATHEXT")
+_PASSED_INSIDE: Final = ("LANG", "LC_ALL", "LC_CTYPE")
+_PROMPT: Final = "system.md"
+_PORT_INSIDE: Final = 8000
+"""The port of the endpoint in a sandbox, which has a 127.0.0.1 of its own."""
 _LONG: Final = str(24 * 3600 * 1000)
 _FIXED: Final = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -54,12 +62,20 @@ class CLIError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one run of the CLI sends its requests: a URL, and a unix socket for the same server, if there is one."""
+
+    url: str
+    socket: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CLISettings:
     """The settings for one run of the CLI.
 
     `folder` is the working directory, by default an empty one. `tools` are the CLI's own tools that are allowed. `bare`
     omits the CLI's description of its environment. `server` offers the tools of the run, and `schema` is the JSON
-    Schema of the answer.
+    Schema of the answer. In a `sandbox`, the CLI works in `folder`.
     """
 
     model_name: str
@@ -71,6 +87,7 @@ class CLISettings:
     bare: bool = False
     server: McpSdkServerConfig | None = None
     schema: str | None = None
+    sandbox: ProgramSandbox | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +129,8 @@ class CLI:
 
 
 @asynccontextmanager
-async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
-    """Start a CLI that sends its requests to `url`, in a temporary home directory.
+async def start_cli(setting: CLISettings, endpoint: Endpoint) -> AsyncIterator[CLI]:
+    """Start a CLI that sends its requests to `endpoint`, in a temporary home directory.
 
     At the end of the block, the CLI is killed and the directory is removed. Raises `CLIError` if the CLI is not
     installed or does not start.
@@ -123,23 +140,59 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
         folder = setting.folder if setting.folder is not None else home / "empty"
         for path in (home / "config", home / "empty", home / "tmp"):
             path.mkdir()
-        process = CLIProcess(_command(setting, home), _environment(setting, home, folder, url), folder, str(home))
-        servers: Any = {SERVER: setting.server} if setting.server is not None else {}
-        client = ClaudeSDKClient(ClaudeAgentOptions(mcp_servers=servers, verbatim_prompts=True), transport=process)
-        try:
+        async with _prepare(setting, home, folder, endpoint) as (command, environment):
+            process = CLIProcess(command, environment, folder, str(home))
+            servers: Any = {SERVER: setting.server} if setting.server is not None else {}
+            client = ClaudeSDKClient(ClaudeAgentOptions(mcp_servers=servers, verbatim_prompts=True), transport=process)
             try:
-                await client.connect()
-            except OSError as error:
-                raise CLIError(f"the process could not be started: {error}", lasting=True) from None
-            except Exception as error:  # the SDK raises `Exception` if the CLI does not answer
-                raise CLIError(await _why(f"the process did not start: {error}", process)) from None
-            yield CLI(client, process)
-        finally:
-            await process.close()
-            with suppress(ClaudeSDKError, OSError):
-                await client.disconnect()
+                try:
+                    await client.connect()
+                except OSError as error:
+                    raise CLIError(f"the process could not be started: {error}", lasting=True) from None
+                except Exception as error:  # the SDK raises `Exception` if the CLI does not answer
+                    raise CLIError(await _why(f"the process did not start: {error}", process)) from None
+                yield CLI(client, process)
+            finally:
+                await process.close()
+                with suppress(ClaudeSDKError, OSError):
+                    await client.disconnect()
     finally:
         await asyncio.shield(asyncio.to_thread(shutil.rmtree, home, ignore_errors=True))
+
+
+@asynccontextmanager
+async def _prepare(
+    setting: CLISettings, home: Path, folder: Path, endpoint: Endpoint
+) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
+    """Yield the command that starts the CLI, and its environment. In a sandbox, it reaches nothing but the endpoint.
+
+    Raises `CLIError` if the CLI is not installed, or if the sandbox cannot be used.
+    """
+    command = _command(setting, home)
+    if setting.sandbox is None or endpoint.socket is None:
+        places = {
+            "HOME": str(home),
+            "USERPROFILE": str(home),
+            "TMPDIR": str(home / "tmp"),
+            "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
+            "CLAUDE_CONFIG_DIR": str(home / "config"),
+            "PWD": str(folder),
+        }
+        yield command, {**_passed(_PASSED), **_environment(setting, endpoint.url), **places}
+        return
+    prompt = home / _PROMPT
+    prompt.chmod(0o644)  # it may be read under another user id, but not outside, where nobody else may enter the folder
+    url = urlsplit(endpoint.url)._replace(netloc=f"127.0.0.1:{_PORT_INSIDE}").geturl()
+    environment = {**_passed(_PASSED_INSIDE), **_environment(setting, url)}
+    isolated = setting.sandbox.isolate(
+        command, setting.folder, environment, readable=[prompt], servers={_PORT_INSIDE: endpoint.socket}
+    )
+    async with AsyncExitStack() as stack:
+        try:
+            prepared = await stack.enter_async_context(isolated)
+        except KareninaError as error:
+            raise CLIError(str(error), lasting=True) from error
+        yield prepared
 
 
 async def _why(error: str, process: CLIProcess) -> str:
@@ -162,7 +215,7 @@ def _command(setting: CLISettings, home: Path) -> list[str]:
         raise CLIError(
             "the CLI is not installed; install claude-agent-sdk from its wheel, or set extra.cli_path", lasting=True
         )
-    prompt = home / "system.md"
+    prompt = home / _PROMPT
     prompt.write_text(setting.system, "utf-8")  # an argument would be limited in length, and visible to other users
     allowed = [rule for rule in (_rule(tool) for tool in setting.tools) if rule]
     if setting.server is not None:
@@ -189,22 +242,17 @@ def _rule(tool: str) -> str | None:
     return tool if tool == _SHELL else None
 
 
-def _environment(setting: CLISettings, home: Path, folder: Path, url: str) -> dict[str, str]:
-    """Return the CLI's environment: some variables of this process, and the settings for the run.
+def _passed(names: Sequence[str]) -> dict[str, str]:
+    """Return variables of this process, those of them that are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
 
-    The API key in it is a placeholder.
-    """
-    passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
+
+def _environment(setting: CLISettings, url: str) -> dict[str, str]:
+    """Return the CLI's environment, apart from its folders: the settings for the run. The API key is a placeholder."""
     return {
-        **passed,
+        **_passed(setting.extra.pass_env),
         **_FIXED,
         **({"CLAUDE_CODE_SIMPLE": "1"} if setting.bare else {}),
-        "HOME": str(home),
-        "USERPROFILE": str(home),
-        "TMPDIR": str(home / "tmp"),
-        "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
-        "CLAUDE_CONFIG_DIR": str(home / "config"),
-        "PWD": str(folder),
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "kept-out-of-here",
     }

@@ -11,11 +11,13 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from aiohttp import web
 
-from karenina_claude_agent_sdk.cli import CLIError, CLISettings, start_cli
+from karenina_claude_agent_sdk.cli import CLIError, CLISettings, Endpoint, start_cli
 from karenina_claude_agent_sdk.conversion import WireMessage
 from karenina_claude_agent_sdk.event_stream import PING, events_of
 from karenina_claude_agent_sdk.messages_client import MessagesClient
@@ -39,30 +41,50 @@ T = TypeVar("T")
 
 
 class ModelProxy:
-    """A proxy for the requests of CLI runs. Each run has its own URL, and the first one starts the proxy."""
+    """A proxy for the requests of CLI runs. Each run has its own URL, and the first one starts the proxy.
+
+    Runs in a sandbox, which has no network, reach it through a unix socket.
+    """
 
     def __init__(self) -> None:
         self._runs: dict[str, Answer] = {}
         self._runner: web.ServerRunner | None = None
         self._starting = asyncio.Lock()
         self._url = ""
+        self._folder: TemporaryDirectory[str] | None = None
 
-    async def start(self) -> None:
-        """Start the proxy if it is not running. Raises `OSError` if it cannot listen."""
+    async def start(self, *, on_socket: bool) -> Path | None:
+        """Start the proxy if it is not running. With `on_socket`, return the unix socket on which it listens too.
+
+        Raises `OSError` if it cannot listen.
+        """
         async with self._starting:
-            if self._runner is not None:
-                return
-            runner = web.ServerRunner(
-                web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
-            )
-            try:
-                await runner.setup()
-                await web.TCPSite(runner, "127.0.0.1", 0).start()
-            except BaseException:  # also if cancelled; the next run then starts it again
-                await asyncio.shield(runner.cleanup())
-                raise
-            self._url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-            self._runner = runner
+            if self._runner is None:
+                self._runner = await self._listen()
+            if not on_socket:
+                return None
+            if self._folder is None:
+                folder = TemporaryDirectory(prefix="karenina-", ignore_cleanup_errors=True)
+                place = Path(folder.name, "model")
+                await web.UnixSite(self._runner, place).start()
+                # A sandbox may have another user id. Outside, nobody else may enter the folder.
+                await asyncio.to_thread(place.chmod, 0o666)
+                self._folder = folder
+            return Path(self._folder.name, "model")
+
+    async def _listen(self) -> web.ServerRunner:
+        """Start to listen on the loopback interface."""
+        runner = web.ServerRunner(
+            web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
+        )
+        try:
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+        except BaseException:  # also if cancelled; the next run then starts it again
+            await asyncio.shield(runner.cleanup())
+            raise
+        self._url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        return runner
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
@@ -82,6 +104,9 @@ class ModelProxy:
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response to a request. Its status is 404 if the run or path is unknown.
@@ -165,9 +190,9 @@ class CLIRunner:
                 category=ErrorCategory.PERMANENT,
             )
         try:
-            await self._model_proxy.start()
+            place = await self._model_proxy.start(on_socket=setting.sandbox is not None)
             with self._model_proxy.answering(work.answer) as url:
-                async with start_cli(setting, url) as cli:
+                async with start_cli(setting, Endpoint(url, place)) as cli:
                     await _run_until_done(cli.converse(wire), work)
         except CLIError as error:
             raise PortError(

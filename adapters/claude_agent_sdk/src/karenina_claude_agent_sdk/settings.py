@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
@@ -36,8 +36,8 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
     tools: tuple[CLITool, ...] = Field(
         default=("Read", "Glob", "Grep", "Write", "Edit"),
         description="CLI tools for an agent in its workspace. All tools except Bash are restricted to the workspace; "
-        "Bash runs any command with the rights of this process, including network access, so allow Bash only in a "
-        "container. A sandbox (--sandbox) does not confine Bash; it gives agents the tool run_command instead.",
+        "Bash runs any command. With --sandbox bwrap, the CLI and its commands are confined. Otherwise Bash has the "
+        "rights of this process, including network access, so allow it only in a container.",
     )
     thinking: Literal["adaptive", "disabled"] | None = Field(
         default=None,
@@ -97,6 +97,12 @@ def cli_of(extra: ClaudeAgentExtra) -> Path | None:
     return bundled if bundled.is_file() else None
 
 
+def program(model: ModelConfig) -> Sequence[str]:
+    """Return the command that an agent starts in a sandbox. It is the real path of the CLI, if there is one."""
+    cli = cli_of(extra_of(model))
+    return [str(cli.absolute()) if cli is not None else "claude"]
+
+
 def concurrency(model: ModelConfig) -> int:
     """Return the maximum number of concurrent CLI runs."""
     return extra_of(model).max_concurrency
@@ -117,6 +123,10 @@ def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
 
     It accepts images of up to 5 MB in base64, which are 3.9 MB in a file
     (https://platform.claude.com/docs/en/build-with-claude/vision, November 2026).
+
+    They are sent as blocks of the message, as the SDK documents for images
+    (https://code.claude.com/docs/en/agent-sdk/streaming-vs-single-mode), rather than as files in the workspace: a file
+    would count as a change that the agent made there, and the agent could leave it unread.
     """
     return image_and_pdf_limits(model, extra_of(model))
 

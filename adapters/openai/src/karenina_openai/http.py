@@ -70,6 +70,23 @@ class Limits:
     bounds: ReplyBounds
 
 
+class _Cancellation:
+    """The cancellation of the current task, which pyreqwest swallows if what it waits for arrives at the same time."""
+
+    __slots__ = ("_before", "_task")
+
+    def __init__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._before = task.cancelling()
+
+    def check(self) -> None:
+        """Raise `CancelledError` if the task was cancelled after this object was created, for example by a timeout."""
+        if self._task.cancelling() > self._before:
+            raise asyncio.CancelledError
+
+
 class Reply:
     """The reply to a request after its status and headers have arrived. Header names are in lower case."""
 
@@ -98,12 +115,14 @@ class Reply:
         """
         reader, limits = self._response.body_reader, self._limits
         self._check_encoding()
+        cancellation = _Cancellation()
         size = count = 0
         while True:
             try:
                 piece = await reader.read_chunk()
             except PyreqwestError as error:
                 raise _translate(error) from None
+            cancellation.check()
             if piece is None:
                 return
             size += len(piece)
@@ -119,9 +138,11 @@ class Reply:
         reader, limits = self._response.body_reader, self._limits
         largest = limits.bounds.max_bytes
         content = bytearray()
+        cancellation = _Cancellation()
         count = 0
         try:
             while (piece := await reader.read_chunk()) is not None:
+                cancellation.check()
                 content += piece
                 if len(content) > largest:
                     limits.bounds.check_size(limits.where, len(content))
@@ -130,6 +151,7 @@ class Reply:
                     await asyncio.sleep(0)
         except PyreqwestError as error:
             raise _translate(error) from None
+        cancellation.check()
         return bytes(content)
 
     def _check_encoding(self) -> None:
@@ -156,10 +178,17 @@ class Exchange:
         self._limits = limits
 
     async def __aenter__(self) -> Reply:
+        cancellation = _Cancellation()
         try:
-            return Reply(await self._request.__aenter__(), self._limits)
+            response = await self._request.__aenter__()
         except PyreqwestError as error:
             raise _translate(error) from None
+        try:
+            cancellation.check()
+        except asyncio.CancelledError:
+            await self._request.__aexit__(None, None, None)
+            raise
+        return Reply(response, self._limits)
 
     async def __aexit__(self, *error: object) -> None:
         await self._request.__aexit__(None, None, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -51,6 +51,8 @@ class AdapterSpec:
     - `served_by(model)` returns the paid provider to look up in price lists, as the server's base URL or the provider's
       name. By default, this is taken from the model's configuration.
     - `starts_tools`: whether the adapter starts the model's MCP servers itself, so that the run does not.
+    - `program(model)` returns the command that an agent starts in `AgentOptions.sandbox`. Without it, a run warns that
+      a sandbox does not confine agents with tools of their own.
     - `by_item`: whether replies depend on the `CallInfo` as well as the messages. If so, items never share replies.
       This is always true for recordings.
     - `extra`: the pydantic model that validates `ModelConfig.extra`, or None if the adapter has no settings.
@@ -76,6 +78,7 @@ class AdapterSpec:
     free: bool = False
     served_by: Callable[[ModelConfig], str | None] | None = None
     starts_tools: bool = False
+    program: Callable[[ModelConfig], Sequence[str]] | None = None
     by_item: bool = False
     extra: type[BaseModel] | None = None
     uses: Collection[str] | None = None

@@ -7,6 +7,7 @@ Ports do not retry, cache or limit calls, because the engine does that for all o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from operator import add, attrgetter
@@ -335,6 +336,30 @@ class WorkRecorder(Protocol):
         """Change the workspace to what it was when `recorded` was returned. Raises `PortError` if this fails."""
 
 
+class ProgramSandbox(Protocol):
+    """The sandbox for programs of agents that stay open, such as MCP servers and the command line of an agent."""
+
+    def problem_of(self, command: Sequence[str]) -> str | None:
+        """Return why a command cannot be isolated, with a cure, or None. `command[0]` is an absolute path."""
+
+    def isolate(
+        self,
+        command: Sequence[str],
+        folder: Path | None,
+        environment: Mapping[str, str],
+        *,
+        readable: Sequence[Path] = (),
+        servers: Mapping[int, Path] | None = None,
+        network: bool = False,
+    ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
+        """Yield the command that runs `command` isolated in `folder`, and its whole environment, for a `with` block.
+
+        Without a folder, the program works in an empty one. `environment` is added to the sandbox's own, `readable` to
+        what can be read there. `servers` are unix sockets that the program reaches on ports of its own 127.0.0.1. It
+        reaches nothing else unless `network` is true. Raises `KareninaError` if the sandbox cannot be used.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
     """The limits on an agent's run, and its tools.
@@ -351,6 +376,8 @@ class AgentOptions:
       identifies the tools these runs share. Like a workspace, it is entered and left (`context.leave_workspace`), but
       no such folder exists.
     - `recorder`: used by the run to store the work in the workspace with the reply, and to restore it from there.
+    - `sandbox`: set by the run if the user chose a sandbox that can isolate programs that stay open. Adapters must use
+      it for programs that an agent can make act on files or the network, and name them in `AdapterSpec.program`.
     """
 
     max_turns: int = 25
@@ -361,6 +388,7 @@ class AgentOptions:
     timeout_setting: str = "agent_timeout"
     session: Path | None = None
     recorder: WorkRecorder | None = None
+    sandbox: ProgramSandbox | None = None
 
 
 @dataclass(frozen=True, slots=True)

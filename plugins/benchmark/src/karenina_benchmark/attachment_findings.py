@@ -22,10 +22,13 @@ _EXIF: Final = 1 << 18
 """The number of bytes at the start of an image in which a position is looked for."""
 
 
-def find_problems(question: Question, folder: Path | None, *, outside: bool) -> Iterator[tuple[bool, str, str]]:
+def find_problems(
+    question: Question, folder: Path | None, *, outside: bool, journal: Path | None = None
+) -> Iterator[tuple[bool, str, str]]:
     """Yield each problem of a question's files, as whether it is an error, what it is, and the cure.
 
-    Files outside of `folder` are only read if `outside` is set.
+    Files outside of `folder` are only read if `outside` is set. A file that is missing is no error if it was sent in
+    the run with the `journal`.
     """
     if not has_files(question):
         return
@@ -36,13 +39,15 @@ def find_problems(question: Question, folder: Path | None, *, outside: bool) -> 
     )
     if not read:  # the check of restricted values names them
         return
-    found = QuestionFiles(folder)
+    found = QuestionFiles(folder, journal)
     for attachments in files_by_message(found.resolve(question)):
         for attachment in attachments:
             problem = found.problem_of(attachment)
             if problem is None and attachment.pages is not None:
                 problem = missing_package()
-            if problem is not None:
+            if problem is not None and attachment.source in found.missing:
+                yield False, problem, "only items that have a result run without the file"
+            elif problem is not None:
                 yield True, problem, ""
             elif attachment.media_type in IMAGES and _names_its_place(attachment):
                 what = f"the photo {attachment.name!r} states where it was taken, and the model gets this too"

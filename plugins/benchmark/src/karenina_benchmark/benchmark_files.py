@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.formats.format_registry import describe_suffixes, find_format, has_rows, list_formats, suffix_of
+from karenina_benchmark.saved_attachments import MovedQuestions
 from karenina_core import plugins
 from karenina_core.errors import KareninaError, type_and_message
 from karenina_toolkit.files import SUFFIXES, TABLES, replace_file
@@ -145,7 +147,9 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Save a benchmark in the format that matches the suffix of `path`.
+    """Save a benchmark in the format that matches the suffix of `path`. Relative paths of attachments are rewritten.
+
+    Logs a warning if they then lead out of the folder of `path`, because this needs trust.
 
     Raises `BenchmarkFileError` if the format is unknown or read-only, or if the benchmark or file cannot be written.
     """
@@ -153,13 +157,19 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     installed = plugins.active_plugins()
     offer = find_format(installed, path, suffix_of(installed, path), writes=True)
     assert offer.value.write is not None, "find_format must not return a format that cannot be written"
-    texts = offer.value.write(benchmark, path)
+    moved, questions = MovedQuestions.content_for(benchmark, path)
+    texts = offer.value.write(moved, path)
     parts = (text if isinstance(text, bytes) else _encode(text, path) for text in texts)
     try:
         replace_file(path, lambda file: file.writelines(parts), follow=True)
     except OSError as error:
         what = f"the file cannot be written: {error.strerror}"
         raise BenchmarkFileError(path, "", what, "check that the folder exists and is writable") from error
+    if questions is not None and questions.outside:
+        logger.warning(
+            "%s: attachments are not in its folder, such as %r, so a run needs your trust: karenina trust %s",
+            *(path, questions.outside[0], quote(str(path))),
+        )
 
 
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:

@@ -12,10 +12,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_benchmark.attachment_findings import find_problems
-from karenina_benchmark.content import serialize_attachment
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.load_warnings import why_unscorable
 from karenina_benchmark.question_ids import identify_text
+from karenina_benchmark.saved_attachments import serialize_attachment
 from karenina_benchmark.template_declarations import field_at
 from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric, RubricTrait
@@ -202,16 +202,18 @@ def check_content(
     *,
     quality: bool = False,
     checked: Callable[[int, int], None] | None = None,
+    journal: Path | None = None,
 ) -> list[Finding]:
     """Check a loaded benchmark. Use `ids` to select questions. Unknown ids are ignored.
 
     `config` is the run's configuration, which is the benchmark's own `config` section by default. If `quality` is set,
     the rest of the file is checked too, and the result includes warnings and unchecked parts. Otherwise, only errors in
-    the `config` section and the questions are found. For `checked`, see `check_file`.
+    the `config` section and the questions are found. For `checked`, see `check_file`. A missing attachment sent in
+    the run with the `journal` is only a warning, which is found even without `quality`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
-    check = _Check(benchmark, resolve_trust(trust), quality=quality)
+    check = _Check(benchmark, resolve_trust(trust), quality=quality, journal=journal)
     if config is None:
         config = check.read_config()
     if quality:
@@ -296,8 +298,11 @@ def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
 class _Check:
     """Checks a benchmark and collects the findings. For `quality`, see `check_content`."""
 
-    def __init__(self, benchmark: BenchmarkContent, trust: Trust, *, quality: bool) -> None:
+    def __init__(
+        self, benchmark: BenchmarkContent, trust: Trust, *, quality: bool, journal: Path | None = None
+    ) -> None:
         self.findings: list[Finding] = []
+        self._journal = journal
         self._benchmark = benchmark
         self._trust = trust
         self._quality = quality
@@ -377,8 +382,8 @@ class _Check:
         path = self._benchmark.path
         outside = self._trusts_values()
         folder = path.parent if path is not None else None
-        for is_error, what, cure in find_problems(question, folder, outside=outside):
-            if is_error or self._quality:
+        for is_error, what, cure in find_problems(question, folder, outside=outside, journal=self._journal):
+            if is_error or self._quality or self._journal is not None:
                 level: Level = "error" if is_error else "warning"
                 place = self._benchmark.place_of(question.id)
                 self._add(level, place, what, cure, "attachments", question=question.id)
@@ -548,15 +553,12 @@ class _Check:
         if not values or trusts_values(self._trust, path, names_and_values(values)):
             return
         for value in values:
-            where = () if self._benchmark.head is None else _find_path(self._benchmark.head.value, value.name)
+            question = value.places[0] if value.places else None
+            place = self._benchmark.head if question is None else self._benchmark.place_of(question)
+            where = () if place is None else _find_path(place.value, value.name)
             what = f"a value must be trusted before a run: {value.in_words(200)}"
-            self._add(
-                "warning",
-                self._benchmark.head,
-                what,
-                f"read the value, then run `karenina trust {quote(str(path))}`",
-                *where,
-            )
+            cure = f"read the value, then run `karenina trust {quote(str(path))}`"
+            self._add("warning", place, what, cure, *where, question=question)
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
         """Add a finding about a line of a template's source, with its place in the benchmark file.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, runtime_checkable
@@ -14,10 +12,8 @@ from karenina_benchmark.errors import BenchmarkFileError, suggest_key
 from karenina_core.catalog import read_catalog
 from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric, RubricTrait, check_dynamic_names
-from karenina_core.models.attachments import Attachment, read_attachments
 from karenina_core.namespaces import flatten, is_owned
 from karenina_core.text import compose, did_you_mean
-from karenina_toolkit.conversations import entries_with_files, has_files, script_entries
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, MutableMapping, Sequence
@@ -25,6 +21,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from karenina_benchmark.document import Section
+    from karenina_core.models.attachments import Attachment
 
 
 T = TypeVar("T")
@@ -436,54 +433,6 @@ class BenchmarkContent:
             self.unread,
             tuple(map(_as_stored, self)),
         )
-
-
-def questions_for(benchmark: BenchmarkContent, path: Path) -> Iterator[Question]:
-    """Yield the questions as they are written to `path`, so that relative paths of attachments lead to the same files.
-
-    Raises `BenchmarkFileError` if a file cannot be reached from the folder of `path`, such as one on another drive.
-    """
-    before = os.path.abspath(benchmark.path.parent if benchmark.path is not None else Path())  # noqa: PTH100
-    after = os.path.abspath(path.parent)  # noqa: PTH100 - links stay links
-    for question in benchmark:
-        try:
-            moved = before != after and has_files(question)
-            yield _move_files(question, before, after) if moved else question
-        except ValueError as error:
-            what = f"the attachments of question {question.id} have no path relative to {after}: {error}"
-            raise BenchmarkFileError(path, "", what, "save to the same drive, or write absolute paths") from error
-
-
-def _move_files(question: Question, before: str, after: str) -> Question:
-    """Return the question with paths of attachments relative to the folder `after` instead of `before`."""
-
-    def move(attachment: Attachment) -> Attachment:
-        if Path(attachment.source).is_absolute():
-            return attachment
-        source = Path(os.path.relpath(Path(before, attachment.source), after)).as_posix()
-        return replace(attachment, source=source)
-
-    def move_entry(entry: Any) -> Any:
-        if not isinstance(entry, Mapping) or not entry.get("attachments"):
-            return entry
-        try:
-            files = read_attachments(entry["attachments"])
-        except ValueError:  # refused by `check`
-            return entry
-        return {**entry, "attachments": [serialize_attachment(move(file)) for file in files]}
-
-    changes: dict[str, Any] = {"attachments": tuple(map(move, question.attachments))}
-    if entries_with_files(question):
-        turns = script_entries(question.extra["turns"])
-        assert isinstance(turns, list | tuple), "it has entries"
-        changes["extra"] = {**question.extra, "turns": list(map(move_entry, turns))}
-    return question.model_copy(update=changes)
-
-
-def serialize_attachment(attachment: Attachment) -> str | dict[str, str]:
-    """Return an attachment as it is written in a file."""
-    pages = attachment.pages
-    return attachment.source if pages is None else {"file": attachment.source, "pages": pages}
 
 
 def _make_id(name: str) -> str:

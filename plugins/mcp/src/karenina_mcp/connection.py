@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-import httpx2
 from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
@@ -38,65 +34,21 @@ from pydantic import ValidationError
 
 from karenina_core.catalog import __version__
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_mcp.stdio import Output, connect_stdio
+from karenina_mcp.stdio import Output
+from karenina_mcp.transports import transport
 from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.agents.tools import ToolResult
 from karenina_toolkit.attachments.files import store_contents
-from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 from karenina_toolkit.http.urls import mask_secrets
 from karenina_toolkit.replies.reply_bounds import ReplyTooLarge
 
 if TYPE_CHECKING:
-    from mcp.client import ClientRequestContext, Transport
+    from mcp.client import ClientRequestContext
 
     from karenina_core.models.attachments import Attachment
     from karenina_mcp.settings import Server
-    from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds
-
-
-USUAL_VARIABLES: Final = (
-    *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
-)
-"""Environment variables passed to servers in addition to those that the MCP library passes (PATH, HOME, TERM, ...)."""
-
-
-def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the transport for a server, without connecting. A server process runs in `workspace`.
-
-    `output` receives the process's stderr and, if the server is stopped, the reason. Raises `ValueError` if the command
-    line is empty, the program is not found, or an environment variable is not set. For servers with a URL, the error is
-    raised when connecting.
-    """
-    if server.is_remote:
-        return _over_http(server, output, bounds)
-    command = server.command()
-    environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
-    if workspace is not None and "-m" in command[1:]:
-        environment["PYTHONSAFEPATH"] = "1"  # otherwise, Python would import what an agent wrote into its workspace
-    return connect_stdio(command, {**environment, **server.passed_variables()}, workspace, output, bounds)
-
-
-@asynccontextmanager
-async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
-    """Connect to a server by URL for the duration of the `with` block.
-
-    If a reply is invalid or exceeds `bounds`, the connection is closed and the reason is stored in `output.stopped`.
-    """
-
-    def note(error: BrokenReply | ReplyTooLarge) -> None:
-        output.stopped = str(error)  # the library reports only that the connection was closed
-
-    bound = make_bounding_hook(httpx2.AsyncByteStream, "the server", bounds, by_event=True, on_error=note)
-    headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
-    longest = max(server.options.start_timeout, server.options.call_timeout)
-    seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=seconds, event_hooks={"response": [bound]}) as client,
-        # The client already limits events as configured; the library's own limit is 1 MB.
-        streamable_http_client(server.url(), http_client=client, max_sse_event_size=None) as streams,
-    ):
-        yield streams
+    from karenina_mcp.transports import Place
+    from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 
 def result_text(result: CallToolResult) -> str:
@@ -180,14 +132,14 @@ _MOMENT: Final = 1.0
 
 @asynccontextmanager
 async def open_connections(
-    servers: Sequence[Server], workspace: Path | None, bounds: ReplyBounds
+    servers: Sequence[Server], place: Place, bounds: ReplyBounds
 ) -> AsyncIterator[list[Connection]]:
     """Connect to all servers and list their tools, for the duration of the `with` block.
 
     If one of them cannot be reached, the others are closed too, and `PortError` with the category `connection` is
     raised.
     """
-    connections = [Connection(server, workspace, bounds) for server in servers]
+    connections = [Connection(server, place, bounds) for server in servers]
     try:
         outcomes = await asyncio.gather(*(connection.begin() for connection in connections), return_exceptions=True)
         failures = [outcome for outcome in outcomes if outcome is not None]
@@ -205,11 +157,11 @@ class Connection:
     server, one at a time, so that a call that crashes every server does not affect the others.
     """
 
-    def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
+    def __init__(self, server: Server, place: Place, bounds: ReplyBounds) -> None:
         self.server = server
         self._bounds = bounds
         self.listing: list[Tool] = []
-        self._workspace = workspace
+        self._place = place
         self._one_at_a_time = asyncio.Lock()
         self._repeating = asyncio.Lock()
         self._link: _ClientTask | None = None
@@ -283,7 +235,7 @@ class Connection:
             if self._link is None or self._link.over:
                 if self._link is not None:
                     await self._link.end()
-                self._link = _ClientTask(self.server, self._workspace, self._bounds)
+                self._link = _ClientTask(self.server, self._place, self._bounds)
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
@@ -355,12 +307,12 @@ class _CannotConnect(Exception):
 class _ClientTask:
     """A client, and the task that opens and closes it. Only the task that opened a client may close it."""
 
-    def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
+    def __init__(self, server: Server, place: Place, bounds: ReplyBounds) -> None:
         self.over = False
         self._scope = anyio.CancelScope()
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self.output = Output()
-        self._task = asyncio.create_task(self._hold(server, workspace, bounds), name=f"MCP server {server.name}")
+        self._task = asyncio.create_task(self._hold(server, place, bounds), name=f"MCP server {server.name}")
 
     async def client(self) -> Client:
         """Wait until the client is connected. Raises `_CannotConnect` if connecting fails or the client is closed."""
@@ -372,7 +324,7 @@ class _ClientTask:
         self._scope.cancel()
         await asyncio.wait([self._task])
 
-    async def _hold(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
+    async def _hold(self, server: Server, place: Place, bounds: ReplyBounds) -> None:
         """Connect the client, and keep it open until `end` is called or the connection breaks.
 
         Errors are not raised here. They are raised by `client` if it is waiting.
@@ -380,7 +332,7 @@ class _ClientTask:
         try:
             with self._scope:
                 async with AsyncExitStack() as stack:
-                    client = await stack.enter_async_context(_client(server, workspace, self.output, bounds))
+                    client = await stack.enter_async_context(_client(server, place, self.output, bounds))
                     self._ready.set_result(client)
                     await anyio.sleep_forever()
         except Exception as error:  # from the library, its tasks or its transport
@@ -399,13 +351,13 @@ class _ClientTask:
             self._ready.exception()  # mark it as retrieved: no task may be awaiting it
 
 
-def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
+def _client(server: Server, place: Place, output: Output, bounds: ReplyBounds) -> Client:
     """Return a client for the server, without connecting.
 
     The client only responds to elicitation if the server's option is "defaults".
     """
     return Client(
-        transport(server, workspace, output, bounds),
+        transport(server, place, output, bounds),
         client_info=Implementation(name="karenina", version=__version__),
         elicitation_callback=answer_elicitation if server.options.elicitation == "defaults" else None,
     )

@@ -46,6 +46,11 @@ class ServerOptions(StrictSettings):
         default=(),
         description="Names of additional environment variables for a server started by a command.",
     )
+    network: bool = Field(
+        default=False,
+        description="Whether a server started by a command may use the network in a sandbox (--sandbox), such as one "
+        "that searches the web.",
+    )
     start_timeout: float = Field(default=60.0, gt=0, description="Seconds for the server to start and list its tools.")
     call_timeout: float = Field(default=60.0, gt=0, description="Seconds for one tool call.")
     elicitation: Literal["decline", "defaults"] = Field(
@@ -188,6 +193,8 @@ def _server_problems(server: Server) -> Iterator[str]:
         yield (
             f"{where}: environment applies only to servers started by a command, but this server has a URL; use headers"
         )
+    if server.is_remote and server.options.network:
+        yield f"{where}: network applies only to servers started by a command, but this server has a URL; remove it"
     if not server.is_remote and server.options.headers:
         yield (
             f"{where}: headers apply only to servers with a URL, but this server is started by a command; use "

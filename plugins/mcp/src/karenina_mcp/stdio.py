@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
-from mcp.client.stdio import get_default_environment
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
@@ -67,8 +66,8 @@ async def connect_stdio(
 ) -> AsyncIterator[Streams]:
     """Start a server, and stop it and its process group at the end of the `with` block.
 
-    The server runs in `folder`, or in the current folder if `folder` is None. It gets the library's default environment
-    variables and those in `environment`. It is disconnected if it writes more than `bounds` allows, or more than
+    The server runs in `folder`, or in the current folder if `folder` is None. `environment` is its whole environment.
+    It is disconnected if it writes more than `bounds` allows, or more than
     `MOST_MESSAGES` lines, after a request. `output` receives the reason and the server's stderr.
     """
     process = await anyio.open_process(
@@ -77,7 +76,7 @@ async def connect_stdio(
         stdout=PIPE,
         stderr=PIPE,
         cwd=folder,
-        env={**get_default_environment(), **environment},
+        env=dict(environment),
         start_new_session=True,
     )
     # No await until the task group is entered: a cancellation here would leave the process running.

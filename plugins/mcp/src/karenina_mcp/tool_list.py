@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import mcp_types
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Tool
+    from karenina_core.models.ports import ProgramSandbox, Tool
     from karenina_mcp.connection import Connection
 
 
@@ -139,8 +139,8 @@ class MCPSource:
 
     Servers with a URL are connected over streamable HTTP. Servers with a command line are run as a process and
     connected over stdio. The command line is split like a shell command, but it runs without a shell, in the agent's
-    workspace if there is one. The process only gets a few common environment variables and those listed in
-    `mcp_server_options`.
+    workspace if there is one, and in the sandbox if one is chosen. The process only gets a few common environment
+    variables and those listed in `mcp_server_options`.
     """
 
     name = "mcp"
@@ -153,23 +153,33 @@ class MCPSource:
         """Raise `AdapterConfigError` if a server's settings are invalid. No server is started or contacted."""
         read_servers(model)
 
-    def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
+    def programs(self, model: ModelConfig) -> Sequence[Sequence[str]]:
+        """Return the commands of the servers that are started by a command."""
+        return [server.command() for server in read_servers(model) if not server.is_remote]
+
+    def open(
+        self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
+    ) -> AbstractAsyncContextManager[Sequence[Tool]]:
         """Connect to all servers concurrently, and provide their tools for the duration of the `with` block.
 
         Entering the block raises `AdapterConfigError` if the settings are invalid, and `PortError` if a server cannot
         be reached or its tools cannot be used.
         """
-        return _open_session(model, workspace)
+        return _open_session(model, workspace, sandbox)
 
 
 @asynccontextmanager
-async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
+async def _open_session(
+    model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None
+) -> AsyncIterator[Sequence[Tool]]:
     """Connect to a model's servers, and yield their tools.
 
     Raises the same exceptions as `MCPSource.open`.
     """
     from karenina_mcp.connection import open_connections
+    from karenina_mcp.transports import Place
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
-    async with open_connections(read_servers(model), workspace, ReplyBounds.of(model)) as connections:
+    place = Place(workspace, sandbox)
+    async with open_connections(read_servers(model), place, ReplyBounds.of(model)) as connections:
         yield select_tools(connections, model)

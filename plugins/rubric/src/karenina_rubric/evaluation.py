@@ -27,9 +27,11 @@ from karenina_core.text import did_you_mean, join_problems
 from karenina_rubric.computed_traits import pattern_error
 from karenina_rubric.evaluators import ERRORS, METADATA, ResultFields, TraitScore, find_flaw, summarize_deep_judgment
 from karenina_rubric.hookspecs import karenina_trait_evaluators
-from karenina_rubric.llm_traits import RubricSettings, TraitFields, sees_files, sees_truth
+from karenina_rubric.llm_traits import RubricSettings, TraitFields, seen_files, sees_truth
 from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, PRESENT, REASONING, RUBRIC, presence_request
 from karenina_rubric.turns import group_traits
+from karenina_rubric.workspace_files import KEEP, WorkspaceFiles, workspace_problem
+from karenina_toolkit.agent_work import LEFT_FILES
 from karenina_toolkit.attachments.support import find_support
 from karenina_toolkit.conversations import CONVERSATION, files_by_message
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
@@ -119,7 +121,9 @@ class RubricEvaluation(Stage):
 
     name = "RubricEvaluation"
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
-    optional = frozenset({Keys.TRACE_MESSAGES, Keys.TRACE_VALIDATION_FAILED, Keys.FINAL_AI_MESSAGE, CONVERSATION})
+    optional = frozenset(
+        {Keys.TRACE_MESSAGES, Keys.TRACE_VALIDATION_FAILED, Keys.FINAL_AI_MESSAGE, CONVERSATION, LEFT_FILES}
+    )
     produces = frozenset(
         {
             Keys.RUBRIC_RESULT,
@@ -129,7 +133,7 @@ class RubricEvaluation(Stage):
         }
     )
     settings = RubricSettings
-    reads: ClassVar[Mapping[str, object]] = {DEEP_MODE: DISABLED}
+    reads: ClassVar[Mapping[str, object]] = {DEEP_MODE: DISABLED, KEEP: "patch"}
     trait_settings = TraitFields
     prompts = (RUBRIC, INFORMED, METRIC, PRESENCE)
     usage_key = "rubric_evaluation"
@@ -395,21 +399,37 @@ def _truth_problem(question: Question) -> str | None:
 
 def _files_problem(config: VerificationConfig, question: Question) -> str | None:
     """Return the reason why a trait with `attachments` cannot be judged, or None."""
-    seeing = [trait for trait in (*_static_traits(question), *_dynamic_traits(question)) if sees_files(trait)]
-    if not seeing:
-        return None
-    where = f"question {question.id}, trait {seeing[0].name!r}: attachments is true, but"
     files = [file for message in files_by_message(question) for file in message]
-    if not files:
-        return f"{where} the question has no attachments; attach a file, or give the trait only to questions with files"
-    if config.has(DEEP_MODE) and config.setting(DEEP_MODE) != DISABLED:
-        return f"{where} deep judgment reads text only; remove it, or set {DEEP_MODE} to {DISABLED}"
+    for trait in (*_static_traits(question), *_dynamic_traits(question)):
+        seen = seen_files(trait)
+        if not seen:
+            continue
+        problem: str | None = None
+        if isinstance(seen, WorkspaceFiles):
+            problem, media_types = workspace_problem(config, question), [seen.media_type]
+        else:
+            media_types = [file.media_type for file in files]
+            if not files:
+                problem = (
+                    "the question has no attachments; attach a file, or give the trait only to questions with files"
+                )
+        if problem is None and config.has(DEEP_MODE) and config.setting(DEEP_MODE) != DISABLED:
+            problem = f"deep judgment reads text only; remove it, or set {DEEP_MODE} to {DISABLED}"
+        problem = problem or _blind_judge(config, media_types)
+        if problem is not None:
+            what = "true" if seen is True else "{from: workspace}"
+            return f"question {question.id}, trait {trait.name!r}: attachments is {what}, but {problem}"
+    return None
+
+
+def _blind_judge(config: VerificationConfig, media_types: Sequence[str | None]) -> str | None:
+    """Return the problem if a judge cannot read one of the media types, or None. Unknown ones are None or empty."""
     for model in config.core.parsing_models:
         spec = find_adapter(plugins_of(config), model.interface).spec
-        for media_type in dict.fromkeys(file.media_type for file in files if file.media_type):
+        for media_type in dict.fromkeys(filter(None, media_types)):
             support = find_support(spec, model, media_type)
             if support.understands is False:
-                return f"{where} the judge {model.id!r} cannot read {media_type} ({support.source}); choose another one"
+                return f"the judge {model.id!r} cannot read {media_type} ({support.source}); choose another one"
     return None
 
 

@@ -14,6 +14,7 @@ from karenina_core.models.settings_models import AllowedInFiles
 from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_rubric.prompts import INFORMED, REASONING, RUBRIC, traits_request
 from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
+from karenina_rubric.workspace_files import WorkspaceFiles, choose_files
 from karenina_toolkit.conversations import files_by_message
 from karenina_toolkit.structured import InvalidReply, ask, find_mismatches, object_schema, read_object, repair
 
@@ -43,8 +44,10 @@ class TraitFields(BaseModel, defer_build=True):
         default=False,
         description="Show the judge the question's reference answer (raw_answer) along with the response.",
     )
-    attachments: bool = Field(
-        default=False, description="Send the judge the question's attachments along with the response."
+    attachments: bool | WorkspaceFiles = Field(
+        default=False,
+        description="Send the judge files along with the response: with true, the question's attachments; with {from: "
+        'workspace, glob: "*.png"}, files that the model under test left in its workspace.',
     )
 
 
@@ -105,10 +108,13 @@ class _Request:
     reference: str | None
     context: VerificationContext
     attachments: tuple[Attachment, ...] = ()
+    files: str = ""
+    """What the request states about files of the workspace."""
 
     def of(self, traits: Sequence[LLMRubricTrait]) -> str:
         """Return the text of the prompt for the given traits."""
-        return traits_request(traits, self.context.question.question, self.text, self.reference)
+        request = traits_request(traits, self.context.question.question, self.text, self.reference)
+        return f"{request}\n\n{self.files}" if self.files else request
 
 
 def sees_truth(trait: RubricTrait) -> bool:
@@ -119,8 +125,8 @@ def sees_truth(trait: RubricTrait) -> bool:
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
 
-def sees_files(trait: RubricTrait) -> bool:
-    """Return whether the judge of this trait gets the question's attachments.
+def seen_files(trait: RubricTrait) -> bool | WorkspaceFiles:
+    """Return which files the judge of this trait gets: none, the question's attachments, or files of the workspace.
 
     Raises `ValueError` if the trait's `attachments` is invalid.
     """
@@ -131,10 +137,10 @@ class LLMTraitEvaluator:
     """Scores LLM traits: booleans, numbers in a range, classes, and filled schemas.
 
     With the `batch` strategy, a single call covers all traits. Traits with `include_ground_truth` get a separate call,
-    because the judge of the other traits must not see the reference answer, and so do traits with `attachments`. A
-    trait is judged separately if its part of the reply is missing or invalid. All traits are judged separately if the
-    reply cannot be parsed or the server rejects the request. A call for a single trait is retried once, and the retry
-    tells the judge what was wrong. If the judge cannot be reached, no further calls are made.
+    because the judge of the other traits must not see the reference answer, and so do traits with the same
+    `attachments`. A trait is judged separately if its part of the reply is missing or invalid. All traits are judged
+    separately if the reply cannot be parsed or the server rejects the request. A call for a single trait is retried
+    once, and the retry tells the judge what was wrong. If the judge cannot be reached, no further calls are made.
 
     The evaluator also sets the result fields `llm_trait_labels` (for literal traits) and `llm_trait_reasoning`.
     """
@@ -154,20 +160,27 @@ class LLMTraitEvaluator:
         Raises `PortError` if a call for several traits cannot reach the judge.
         """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
-        blind = [trait for trait in asked if not sees_truth(trait)]
-        informed = [trait for trait in asked if sees_truth(trait)]
-        request = _Request(RUBRIC, text, None, context)
-        scores = await self._evaluate([trait for trait in blind if not sees_files(trait)], request)
-        reference = context.question.raw_answer or ""
-        told = replace(request, task=INFORMED, reference=reference)
-        files = tuple(file for message in files_by_message(context.question) for file in message)
-        for traits, asking in (
-            ([trait for trait in informed if not sees_files(trait)], told),
-            ([trait for trait in blind if sees_files(trait)], replace(request, attachments=files)),
-            ([trait for trait in informed if sees_files(trait)], replace(told, attachments=files)),
-        ):
-            if traits:
-                scores += await self._evaluate(traits, asking)
+        parts: dict[tuple[bool | WorkspaceFiles, bool], list[LLMRubricTrait]] = {}
+        for trait in asked:
+            parts.setdefault((seen_files(trait), sees_truth(trait)), []).append(trait)
+        scores: list[TraitScore] = []
+        for (seen, told), part in sorted(parts.items(), key=lambda entry: _in_order(*entry[0])):
+            request = _Request(RUBRIC, text, None, context)
+            if told:
+                request = replace(request, task=INFORMED, reference=context.question.raw_answer or "")
+            if seen is True:
+                files = tuple(file for message in files_by_message(context.question) for file in message)
+                request = replace(request, attachments=files)
+            elif isinstance(seen, WorkspaceFiles):
+                try:
+                    sent = await context.in_thread(choose_files, context, seen)
+                except ValueError as error:
+                    scores += [TraitScore(trait.name, FIELD, error=str(error)) for trait in part]
+                    continue
+                request = replace(request, attachments=sent.attachments, files=sent.text)
+                described = [file.to_dict() for file in sent.attachments]
+                context.extend_result_field("trait_attachments", {trait.name: described for trait in part})
+            scores += await self._evaluate(part, request)
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
@@ -237,6 +250,11 @@ class LLMTraitEvaluator:
             attachments=request.attachments,
         )
         return _score(trait, (await asked).value)
+
+
+def _in_order(seen: bool | WorkspaceFiles, told: bool) -> tuple[bool, str, bool]:
+    """Return the position of a call: first without files, then those of the question, then those of the workspace."""
+    return bool(seen), seen.glob if isinstance(seen, WorkspaceFiles) else "", told
 
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:

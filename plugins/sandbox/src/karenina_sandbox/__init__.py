@@ -5,6 +5,9 @@ The entry points of the stages name `stages`, which commands do not load, and th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from karenina_core import hookimpl
 from karenina_toolkit.lazy_names import offer
 
 
@@ -18,6 +21,12 @@ class stages:  # noqa: N801 - the entry points' name
     )
 
 
+if TYPE_CHECKING:
+    from karenina_core import VerificationConfig
+    from karenina_core.models.ports import ProgramSandbox
+    from karenina_core.plugins import Plugins
+
+
 class plugin:  # noqa: N801 - the entry point's name
     """The sandboxes of this distribution, and what commands do with them."""
 
@@ -29,3 +38,11 @@ class plugin:  # noqa: N801 - the entry point's name
         "karenina_sandbox.providers.containers:DOCKER",
         "karenina_sandbox.providers.none:SANDBOX",
     )
+
+    @staticmethod
+    @hookimpl
+    def karenina_program_sandbox(config: VerificationConfig, plugins: Plugins) -> ProgramSandbox | None:
+        """Return the sandbox for programs that agents start."""
+        from karenina_sandbox.programs import program_sandbox
+
+        return program_sandbox(config, plugins)

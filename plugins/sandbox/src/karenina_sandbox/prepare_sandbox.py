@@ -11,6 +11,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.stages.stage import ServiceNeed
+from karenina_sandbox.capture.folders import MOST_KEPT
 from karenina_sandbox.check_running import MOST_LISTED
 from karenina_sandbox.limiter import command_limiter
 from karenina_sandbox.patch import Patch, printable_name
@@ -18,8 +19,9 @@ from karenina_sandbox.settings import SandboxSettings, find_provider, make_polic
 from karenina_sandbox.steering import may_steer
 from karenina_sandbox.task_files import TaskFiles
 from karenina_sandbox.unified_diff import DiffError
-from karenina_sandbox.work import COMMAND_SECONDS, RunCommand, WorkspaceWork
-from karenina_toolkit.agent_work import AGENT_WORK, has_own_tools, works_in_folder
+from karenina_sandbox.work import COMMAND_SECONDS, MOST_RECORDED, RunCommand, WorkspaceWork, is_recordable
+from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, has_unconfined_tools, works_in_folder
+from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.files.workspace_copy import MOST_BYTES, WorkspaceError
 from karenina_toolkit.kept_files import keep_file
 from karenina_toolkit.plugin_lookup import plugins_of
@@ -61,7 +63,7 @@ class PrepareSandbox(Stage):
     def before_any_run(self, config: VerificationConfig) -> None:
         """Log warnings about a setting that the chosen sandbox does not use, and about agents that it does not confine.
 
-        Agents that are runtimes of their own may have tools that run commands; only `run_command` is in the sandbox.
+        Some adapters run an agent's tools by themselves, without the sandbox.
         """
         settings = config.section(SandboxSettings)
         if settings.sandbox is None:
@@ -70,10 +72,10 @@ class PrepareSandbox(Stage):
                 logger.warning("%s has no effect without a sandbox; add --sandbox", given[0])
         elif settings.sandbox_image and not find_provider(plugins_of(config), settings.sandbox).needs_image:
             logger.warning("sandbox_image has no effect with the sandbox %r, which uses no image", settings.sandbox)
-        if settings.sandbox is not None:
+        if settings.sandbox not in (None, "none"):
             models = (*config.core.answering_models, *config.core.parsing_models)
             for model in {model.id: model for model in models}.values():
-                if has_own_tools(config, model):
+                if has_unconfined_tools(config, model):
                     logger.warning(
                         "model %r: the sandbox does not confine the agent's own tools (%s), only run_command; do not "
                         "allow tools that run commands, or run Karenina in a container",
@@ -120,7 +122,7 @@ class CaptureWorkspace(Stage):
     name = "CaptureWorkspace"
     scope = "answer"
     requires = frozenset({AGENT_WORK, Keys.RAW_LLM_RESPONSE})
-    produces = frozenset({WORKSPACE_PATCH})
+    produces = frozenset({WORKSPACE_PATCH, LEFT_FILES})
     after = frozenset({Slot.GENERATE_ANSWER})
     before = frozenset({Slot.PARSE_TEMPLATE})
     settings = SandboxSettings
@@ -131,10 +133,11 @@ class CaptureWorkspace(Stage):
         return question.workspace_path is not None or Skip("the question has no workspace_path")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set WORKSPACE_PATCH, and describe it in the result."""
+        """Set WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result."""
         work = context.get_artifact(AGENT_WORK)
         if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):
             context.set_artifact(WORKSPACE_PATCH, Patch())
+            context.set_artifact(LEFT_FILES, LeftFiles({}))
             return
         patch, problem = work.patch, None
         if work.diff is not None:
@@ -146,12 +149,23 @@ class CaptureWorkspace(Stage):
                 context.mark_error(str(error))
                 return
         context.set_artifact(WORKSPACE_PATCH, patch)
+        context.set_artifact(LEFT_FILES, _left_files(patch, problem))
         keep = cast("SandboxSettings", context.settings).workspace_keep
         if keep == "none" or (patch is None and problem is None):
             return
         context.set_result_field(
             "workspace", await context.in_thread(_describe, work.files, patch, problem, keep == "all")
         )
+
+
+def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
+    """Return the files in a patch. `problem` is the reason why a recorded patch cannot be read."""
+    if problem is None and (patch is None or not is_recordable(patch)):
+        limits = f"{format_size(MOST_KEPT)} for a file and {format_size(MOST_RECORDED)} in total"
+        problem = f"the changes are too large to be stored with the reply (the limits are {limits})"
+    if patch is None or problem is not None:
+        return LeftFiles({}, problem)
+    return LeftFiles({one.path: one.content for one in patch.entries if one.kind == "file" and one.content is not None})
 
 
 def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:

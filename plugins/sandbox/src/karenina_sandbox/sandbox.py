@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from karenina_core.errors import KareninaError
 from karenina_sandbox.patch import Patch
@@ -134,5 +134,19 @@ class SandboxProvider(Protocol):
         Raises `SandboxError` if it cannot be opened.
         """
 
-    def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
-        """Return a command that runs `command` isolated, for programs that stay open. It changes `workspace` itself."""
+
+@runtime_checkable
+class ProgramProvider(SandboxProvider, Protocol):
+    """A provider that also isolates programs that stay open."""
+
+    def problem_of(self, command: Sequence[str], policy: Policy) -> str | None:
+        """Return why a command, or a path that it names, is not found inside, with a cure, or None."""
+
+    def wrap(
+        self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
+    ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
+        """Yield a command that runs `command` isolated, and its whole environment. It changes `workspace` itself.
+
+        Without a workspace, the program works in an empty folder. With `network`, it has that of the host. Raises
+        `SandboxError` if the sandbox cannot be opened.
+        """

@@ -1,15 +1,16 @@
-"""The work of an agent in the workspace of an answer, as exchanged by stages: `AGENT_WORK`."""
+"""The work of an agent in the workspace of an answer, as exchanged by stages: `AGENT_WORK`, and `LEFT_FILES`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.errors import PluginError
-from karenina_core.models.adapters import AgentTier
+from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 
 if TYPE_CHECKING:
@@ -44,18 +45,37 @@ AGENT_WORK: Final = ArtifactKey[AgentWork | None]("agent_work", AgentWork)
 """The work on the answer. None if there is no workspace, and no recording can contain work."""
 
 
-def _agent_tier(config: VerificationConfig, model: ModelConfig) -> AgentTier | None:
-    """Return the kind of agent that a model is, or None if its adapter has no agent port or returns recordings."""
+@dataclass(frozen=True, slots=True)
+class LeftFiles:
+    """The files that the model under test created or changed in its workspace.
+
+    `contents` are their bytes by relative path, in the order of the paths. If they are not known, `problem` is the
+    reason.
+    """
+
+    contents: Mapping[str, bytes]
+    problem: str | None = None
+
+
+LEFT_FILES: Final = ArtifactKey("left_files", LeftFiles)
+"""The files that the model under test left in its workspace, set by `CaptureWorkspace` of karenina-sandbox."""
+
+
+def _agent_of(config: VerificationConfig, model: ModelConfig) -> AdapterSpec | None:
+    """Return a model's adapter, or None if it has no agent port or returns recordings."""
     try:
         spec = find_adapter(plugins_of(config), model.interface).spec
     except PluginError:
         return None  # the run itself reports the unknown interface
-    return None if spec.recorded or spec.agent is None else spec.tier
+    return None if spec.recorded or spec.agent is None else spec
 
 
-def has_own_tools(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model is an agent with tools of its own, whose calls do not pass through Karenina."""
-    return _agent_tier(config, model) is AgentTier.DEEP_AGENT
+def has_unconfined_tools(config: VerificationConfig, model: ModelConfig) -> bool:
+    """Return whether a model is an agent whose adapter runs tools by itself, and never in a sandbox."""
+    spec = _agent_of(config, model)
+    if spec is None or spec.program is not None:
+        return False
+    return spec.tier is AgentTier.DEEP_AGENT or (spec.starts_tools and bool(model.mcp_urls_dict))
 
 
 def works_in_folder(config: VerificationConfig, model: ModelConfig) -> bool:
@@ -64,6 +84,6 @@ def works_in_folder(config: VerificationConfig, model: ModelConfig) -> bool:
     Agents with their own file tools always do. With a sandbox, so does every model whose adapter has an agent port.
     Recorded answers and unknown interfaces do not count.
     """
-    tier = _agent_tier(config, model)
+    spec = _agent_of(config, model)
     has_sandbox = config.has("sandbox") and bool(config.setting("sandbox"))
-    return tier is AgentTier.DEEP_AGENT or (tier is not None and has_sandbox)
+    return spec is not None and (spec.tier is AgentTier.DEEP_AGENT or has_sandbox)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.sections import SECONDS_DIGITS, KnownValue
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import CallNotes, ToolCall, Usage
     from karenina_core.stages.context import VerificationContext
 
+StoppedBy = Literal["nothing", "turns", "output", "filter"]
+"""What ended an answer early: the limit on turns, the limit on output tokens, or the provider's content filter."""
+
 ANSWER_VALUES: Final[Mapping[str, object]] = {
     "answer.text": str,
     "answer.words": int,
@@ -25,6 +28,7 @@ ANSWER_VALUES: Final[Mapping[str, object]] = {
     "answer.seconds": float,
     "answer.cost": float,
     "trace.steps": int,
+    "trace.stopped_by": StoppedBy,
     "trace.tools": list[str],
     "trace.raw_tools": list[str],
     "trace.failed_tools": list[str],
@@ -51,6 +55,7 @@ class AnswerFacts:
     output_tokens: int | str
     seconds: float | str
     cost: float | str
+    stopped_by: StoppedBy = "nothing"
 
     def value(self, name: str) -> KnownValue | None:
         """Return the value with the given name, or None if `ANSWER_VALUES` does not contain it."""
@@ -72,6 +77,8 @@ class AnswerFacts:
                 return _value_or_reason(self.cost)
             case "trace.steps":
                 return KnownValue(value=sum(message.role == "assistant" for message in self.trace) or 1)
+            case "trace.stopped_by":
+                return KnownValue(value=self.stopped_by)
             case "trace.tools":
                 return KnownValue(value=[plain_tool_name(call.name) for call in _calls(self.trace)])
             case "trace.raw_tools":
@@ -85,9 +92,9 @@ class AnswerFacts:
 def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None) -> None:
     """Offer the values of the answer that the question's template compares.
 
-    The calling stage must have set RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE. It must declare ANSWER_CLASS
-    as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the usage of each turn of the answer, and
-    `notes` describes the calls that produced it.
+    The calling stage must have set the artifacts in `ANSWER_KEYS` of `karenina_toolkit.answers.model_turn`. It must
+    declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the usage of each
+    turn of the answer, and `notes` describes the calls that produced it.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
     if bound is None or not bound.sources:
@@ -100,6 +107,11 @@ def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], no
         _output_tokens(turns, None if recorded else model.id, notes),
         "recordings do not state how long an answer took" if recorded else _seconds(notes),
         "recordings do not state what an answer cost" if recorded else _cost(model.id, notes),
+        _stopped_by(
+            turns=context.get_artifact(Keys.RECURSION_LIMIT_REACHED),
+            output=context.get_artifact(Keys.RESPONSE_TRUNCATED),
+            filtered=context.get_artifact(Keys.RESPONSE_REFUSED),
+        ),
     )
     for name in dict.fromkeys(bound.sources.values()):
         known = facts.value(name)
@@ -124,6 +136,11 @@ def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[s
         (not uncounted and generated.get("output_tokens")) or _NOT_IN_RESULTS,
         _NOT_IN_RESULTS,
         _NOT_IN_RESULTS,
+        _stopped_by(
+            turns=template.recursion_limit_reached,
+            output=template.response_truncated,
+            filtered=template.response_refused,
+        ),
     )
     stored = template.known_values or {}
     found = {name: stored.get(name) or facts.value(name) for name in names}
@@ -141,6 +158,11 @@ def note_uncounted_calls(context: VerificationContext, turns: Sequence[Usage]) -
     notes = context.call_info.notes
     if notes is not None and notes.uncounted and any(usage.output_tokens for usage in turns):
         context.set_result_field(_UNCOUNTED, notes.uncounted)
+
+
+def _stopped_by(*, turns: bool, output: bool, filtered: bool) -> StoppedBy:
+    """Return what ended an answer early, the limit on turns first."""
+    return "turns" if turns else "output" if output else "filter" if filtered else "nothing"
 
 
 def _output_tokens(turns: Sequence[Usage], id: str | None, notes: CallNotes | None) -> int | str:

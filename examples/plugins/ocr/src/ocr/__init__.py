@@ -49,7 +49,7 @@ def engine() -> Any:
     """Load the models, once."""
     from rapidocr import RapidOCR
 
-    return RapidOCR()
+    return RapidOCR(params={"Global.log_level": "warning"})
 
 
 def text_of(boxes: Sequence[Any], texts: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from karenina_toolkit.http.urls import complete_url, redact_url
 logger = logging.getLogger("karenina")
 
 _URL = re.compile(r"@(?P<url>https?://.*)$", re.IGNORECASE)
+_OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 _INTERFACE = re.compile(r"[A-Za-z_][\w.-]*")
 _HARMLESS = re.compile(r"[\w./-]{1,60}:?")
 _HARMLESS_NAME = re.compile(r"[\w./:-]{1,60}")
@@ -66,10 +67,15 @@ def _check_address(interface: str, rest: str) -> None:
     Calls would then go to the provider's default server. The message does not show anything that may be an API key.
     """
     name, _, address = rest.rpartition("@")
+    shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
+    other = _OTHER_SCHEME.match(address) if name else None
+    if other is not None:
+        raise ConfigError(
+            [f"the base URL of {interface}:{shown} starts with {other[0]}; use one with http:// or https://"]
+        )
     url = complete_url(address) if name else None
     if url is None:
         return
-    shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
     raise ConfigError(
         [
             f"the base URL of {interface}:{shown} does not start with http:// or https://; did you mean "

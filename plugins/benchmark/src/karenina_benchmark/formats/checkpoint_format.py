@@ -17,7 +17,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.content import BenchmarkContent, questions_for, serialize_attachment
+from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import BenchmarkFileError, describe_version, explain_error
 from karenina_benchmark.formats.checkpoint_traits import (
     REFERENCE_PROPERTY,
@@ -32,6 +32,7 @@ from karenina_benchmark.formats.gui_checkpoint import as_checkpoint, plain_ratin
 from karenina_benchmark.formats.load_warnings import as_list, describe_scenarios, list_scenarios
 from karenina_benchmark.formats.strict_json import parse_object
 from karenina_benchmark.question_import import split_keywords
+from karenina_benchmark.saved_attachments import serialize_attachment
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric
 from karenina_core.namespaces import is_owned
@@ -87,9 +88,7 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
         "dateCreated": benchmark.date_created,
         "dateModified": benchmark.date_modified,
         "rating": _make_all_ratings(benchmark.global_rubric, benchmark.dynamic_rubric, "Global"),
-        "dataFeedElement": [
-            _make_item(question, number, path) for number, question in enumerate(questions_for(benchmark, path), 1)
-        ],
+        "dataFeedElement": [_make_item(question, number, path) for number, question in enumerate(benchmark, 1)],
         "additionalProperty": properties,
     }
     data = {key: value for key, value in data.items() if value is not None and (key != "rating" or value)}

@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from karenina_benchmark.content import BenchmarkContent, questions_for
+from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, to_checkpoint_error
 from karenina_benchmark.formats.strict_json import parse_object
@@ -329,7 +329,7 @@ def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
     Raises `BenchmarkFileError` for `path` if a template has no source or a value is not JSON.
     """
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
-    for number, question in enumerate(questions_for(benchmark, path), 1):
+    for number, question in enumerate(benchmark, 1):
         where = f"question {number} ({question.id})"
         yield _serialize_line(serialize_question(question, number, path), path, where)
 

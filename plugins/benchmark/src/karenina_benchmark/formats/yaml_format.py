@@ -26,10 +26,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from karenina_benchmark.content import BenchmarkContent, questions_for, serialize_attachment
+from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import identify_text, make_question_id
 from karenina_benchmark.question_import import read_questions, split_keywords
+from karenina_benchmark.saved_attachments import serialize_attachment
 from karenina_benchmark.tables.table_reader import read_rows
 from karenina_benchmark.template_declarations import (
     DeclarationError,
@@ -489,7 +490,7 @@ def _read_mapping(section: Section, key: str) -> dict[str, Any]:
 def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
     """Return the benchmark as YAML. Raises `BenchmarkFileError` for `path` if a template has no source."""
     data = serialize_head(benchmark)
-    questions = enumerate(questions_for(benchmark, path), 1)
+    questions = enumerate(benchmark, 1)
     data["questions"] = [serialize_question(question, number, path) for number, question in questions]
     return dump(data)
 

@@ -55,8 +55,8 @@ def doctor(
 ) -> None:
     """Check the installation, configuration, models, servers and journals, and print how to fix problems.
 
-    No model is called and no key is sent; the only traffic is a connection to each configured server. Exits with 2 if
-    there is a problem.
+    No model is called and no key is sent; the only traffic is a connection to each configured server, and questions to
+    llama.cpp and Ollama about what their models understand. Exits with 2 if there is a problem.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -203,6 +203,8 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
             support = describe_support(find_adapter(plugins, model.interface).spec, model)
             yield Finding("Attachments", "ok", f"{role} {model.id!r}: {support}")
     yield from check_servers([model for _, model in models])
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        yield from filter(None, pool.map(partial(_compare_with_server, plugins), models))
 
 
 def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
@@ -284,6 +286,38 @@ def _check_server(address: str) -> Finding:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         cure = "check that the server is running and that the URL is correct"
         return Finding("Servers", "problem", f"could not connect to {shown} ({why}); {cure}")
+
+
+def _compare_with_server(plugins: Plugins, named: tuple[str, ModelConfig]) -> Finding | None:
+    """Return what a model's server states about the attachments that the model understands, or None for nothing."""
+    from karenina_toolkit.attachments.support import find_support, limits_of
+    from karenina_toolkit.http.served_media import ask_server
+    from karenina_toolkit.plugin_lookup import find_adapter
+
+    role, model = named
+    if urlsplit(model.endpoint_base_url or "").scheme not in _PORTS:
+        return None
+    try:
+        spec = find_adapter(plugins, model.interface).spec
+        limits = limits_of(spec, model)
+        known = {kind: find_support(spec, model, kind) for kind in ("image/png", "audio/wav") if kind in limits}
+    except (KareninaError, ValueError):  # a problem of the model's settings, which is listed already
+        return None
+    stated = ask_server(model.endpoint_base_url or "", model.model_name) if known else None
+    if stated is None:
+        return None
+    able = {"image/png": stated.images, "audio/wav": stated.sound}
+    wrong = [kind for kind, support in known.items() if support.understands and not able[kind]]
+    words = f"images: {'yes' if stated.images else 'no'}, sound: {'yes' if stated.sound else 'no'}"
+    text = f"{role} {model.id!r}: {words} (stated by the server, {stated.server})"
+    if wrong:
+        cure = "start llama.cpp with --mmproj" if stated.server == "llama.cpp" else "choose a model that has it"
+        sources = ", ".join(dict.fromkeys(known[kind].source for kind in wrong))
+        return Finding("Attachments", "warning", f"{text}, but yes is {sources}; {cure}, or correct extra.media")
+    if any(support.understands is None for support in known.values()):
+        types = [name for name, yes in (("image/*", stated.images), ("audio/wav", stated.sound)) if yes]
+        text = f"{text}; a run does not ask the server: declare extra.media = {types}"
+    return Finding("Attachments", "ok", text)
 
 
 def _concerns_karenina(name: str, distribution: Distribution) -> bool:

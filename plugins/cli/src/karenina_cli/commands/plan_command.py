@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
+    from karenina_core.models.model import ModelConfig
     from karenina_core.plan import Plan
 
 
@@ -120,10 +122,12 @@ def _plans(
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)
     planner = Planner(chosen, plugins)
-    supports = {
-        model.id: describe_support(find_adapter(plugins, model.interface).spec, model)
-        for model in chosen.core.answering_models
-    }
+
+    def describe(models: Iterable[ModelConfig]) -> dict[str, str]:
+        """Return which attachments models understand, by the models' ids."""
+        return {model.id: describe_support(find_adapter(plugins, model.interface).spec, model) for model in models}
+
+    answering, judges = describe(chosen.core.answering_models), describe(chosen.core.parsing_models)
     plans: dict[tuple[str, ...], _Planned] = {}
     for question in questions:
         stage_plan = planner.plan(question)
@@ -131,7 +135,10 @@ def _plans(
         planned = plans.setdefault(key, _Planned(stage_plan))
         planned.ids.append(question.id)
         if has_files(question):
-            planned.attachments |= supports
+            planned.attachments |= answering
+        rubrics = filter(None, (question.rubric, question.dynamic_rubric))
+        if any(trait.extra.get("attachments") for rubric in rubrics for trait in rubric.traits):
+            planned.attachments |= judges
         stages = [stage.stage for stage in stage_plan.stages]
         names = {name for stage in stages for name in stage.known_values(chosen, question)}
         planned.known_values |= names

@@ -164,10 +164,12 @@ def run(
                 if as_json:
                     screen.json({"results": [], "summary": None, "output": None})
                 return
-        if skip_broken or dry_run:  # otherwise, the questions are checked while the run is prepared
-            ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken)
         path = output if output is not None else default_output(file)
         check_output(path)
+        run_journal = None if no_journal else journal or default_journal(path)
+        if skip_broken or dry_run:  # otherwise, the questions are checked while the run is prepared
+            earlier = None if fresh else run_journal
+            ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken, journal=earlier)
         conditions = Conditions.parse(ci.fail_under, ci.max_unjudged)
         conditions.check(chosen)
         reports = CIReports(ci.junit, ci.summary_markdown)
@@ -178,7 +180,7 @@ def run(
             question_ids=ids,
             trust=trust,
             output=path,
-            journal=None if no_journal else journal or default_journal(path),
+            journal=run_journal,
             replay=replay,
             fresh=fresh,
             config_file=setup.config,

@@ -48,19 +48,25 @@ def select_usable(
     ids: Iterable[str],
     *,
     skip_broken: bool = False,
+    journal: Path | None = None,
 ) -> list[str]:
     """Return the ids of the questions to run. With `skip_broken`, questions with errors are skipped with a warning.
 
     Raises `BenchmarkErrors` if there are errors. With `skip_broken`, it is only raised for errors that do not concern a
-    single question. The exception also lists values that need trust, so that they can be fixed at the same time.
+    single question. The exception also lists values that need trust, so that they can be fixed at the same time. Logs a
+    warning for each missing attachment that was sent in the run with the `journal`.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 
     chosen = list(ids)
-    errors = [finding for finding in check_content(benchmark, trust, config, chosen) if finding.level == "error"]
+    findings = check_content(benchmark, trust, config, chosen, journal=journal)
+    errors = [finding for finding in findings if finding.level == "error"]
     broken = {finding.question for finding in errors}
     if errors and (not skip_broken or None in broken):
         raise BenchmarkErrors([*errors, *find_untrusted_values(benchmark, trust)])
+    for finding in findings:
+        if finding.level == "warning":
+            logger.warning("%s", finding)
     for error in errors:
         logger.warning("skipped because of an error: %s", error)
     return [id for id in chosen if id not in broken]

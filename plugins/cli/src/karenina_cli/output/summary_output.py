@@ -212,7 +212,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
     Raises `KareninaError` for most errors that would prevent the run, such as an error in a recording.
     """
-    from karenina_engine.check.questions import select_questions
+    from karenina_engine.check.questions import files_of, select_questions
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.check.run_checks import check_recordings
     from karenina_engine.check.stage_checks import check_models
@@ -223,7 +223,9 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
     trust, config = require_trust(request.benchmark, request.config, request.trust)
     plugins = plugins_of(config)
-    questions = select_questions(request.benchmark, config, request.question_ids)
+    journal = None if request.fresh else request.journal
+    files = files_of(request.benchmark, journal)
+    questions = select_questions(request.benchmark, config, request.question_ids, files=files)
     models = config.core.answering_models
     # Recordings are read, so an error in them stops the estimate as it would stop the run.
     check_models(
@@ -237,7 +239,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
         plugins,
         PriceTable(plugins, config.section(EngineSettings).prices),
         trust=trust,
-        journal=None if request.fresh else request.journal,
+        journal=journal,
     )
     if as_json:
         screen.json({"estimate": estimated.to_dict()})

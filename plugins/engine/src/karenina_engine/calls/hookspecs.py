@@ -1,4 +1,4 @@
-"""The hook that provides tools for agents."""
+"""The hooks for agents: the tools that they have, and the sandbox for programs that these tools start."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from karenina_toolkit.hook_policy import HookPolicy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from karenina_core.config import VerificationConfig
+    from karenina_core.models.ports import ProgramSandbox
+    from karenina_core.plugins import Plugins
     from karenina_toolkit.agents.tool_sources import ToolSource
 
 
@@ -17,3 +20,9 @@ if TYPE_CHECKING:
 @HookPolicy(stability="provisional")
 def karenina_tool_sources() -> Sequence[ToolSource]:
     """Return tool sources for agents. Sources are only opened if they apply to a model in the run."""
+
+
+@hookspec
+@HookPolicy(stability="provisional")
+def karenina_program_sandbox(config: VerificationConfig, plugins: Plugins) -> ProgramSandbox | None:
+    """Return the sandbox that the configuration chooses for programs that agents start, or None."""

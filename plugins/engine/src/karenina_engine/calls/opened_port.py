@@ -58,8 +58,8 @@ class OpenedPort:
     """An adapter's port, opened for one model.
 
     `port` is None if the run makes no calls. `open_warm` reopens the port without a temperature. It is only set if
-    temperature 0 is the default rather than the user's choice. `start_tools` adds the tools of the model's MCP servers
-    to an agent's options. It is None if the run starts no tools.
+    temperature 0 is the default rather than the user's choice. `start_tools` adds the sandbox for programs and the
+    tools of the model's MCP servers to an agent's options. It is None if the answers are recorded.
     """
 
     endpoint: Endpoint
@@ -231,14 +231,14 @@ class ToolSessions:
     _users: dict[Path, int] = field(default_factory=dict)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def tools(self, model: ModelConfig, workspace: Path | None, session: Path | None = None) -> tuple[Tool, ...]:
+    async def tools(self, model: ModelConfig, options: AgentOptions) -> tuple[Tool, ...]:
         """Return the tools configured for the model.
 
-        They are opened in `workspace` or, without a workspace, for `session`. Raises `PortError` if a source cannot be
-        opened. The next call then tries again.
+        They are opened in the workspace of `options` or, without a workspace, for its session. Raises `PortError` if a
+        source cannot be opened. The next call then tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
-        opened = [await self._session(source, model, workspace, session) for source in sources]
+        opened = [await self._session(source, model, options) for source in sources]
         return tuple(tool for tools in opened for tool in tools)
 
     def enter(self, workspace: Path) -> None:
@@ -264,18 +264,16 @@ class ToolSessions:
         if self._closing:  # workspaces whose item was cancelled while it waited for them to close
             await asyncio.wait(self._closing)
 
-    async def _session(
-        self, source: ToolSource, model: ModelConfig, workspace: Path | None, session_of: Path | None
-    ) -> Sequence[Tool]:
+    async def _session(self, source: ToolSource, model: ModelConfig, options: AgentOptions) -> Sequence[Tool]:
         """Return the tools of a source, opening the source if necessary.
 
         Raises `PortError` if it cannot be opened. The next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
-        key = (source.name, stated, workspace or session_of)
+        key = (source.name, stated, options.workspace or options.session)
         session = self._open.get(key)
         if session is None:
-            session = self._open[key] = _Session(source, model, workspace)
+            session = self._open[key] = _Session(source, model, options)
         try:
             return await asyncio.shield(session.tools)
         except PortError:
@@ -299,10 +297,10 @@ class _Session:
     The same task has to enter and exit the source.
     """
 
-    def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
+    def __init__(self, source: ToolSource, model: ModelConfig, options: AgentOptions) -> None:
         self.tools: asyncio.Future[Sequence[Tool]] = asyncio.get_running_loop().create_future()
         self._over = asyncio.Event()
-        self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
+        self._task = asyncio.create_task(self._hold(source, model, options), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
         """Start closing the source, and return the task to wait for.
@@ -314,10 +312,10 @@ class _Session:
             self._task.cancel()
         return self._task
 
-    async def _hold(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
+    async def _hold(self, source: ToolSource, model: ModelConfig, options: AgentOptions) -> None:
         """Open the source and keep it open until `end` is called. Errors are set on `tools`."""
         try:
-            async with source.open(model, workspace) as tools:
+            async with source.open(model, options.workspace, options.sandbox) as tools:
                 self.tools.set_result(tools)
                 await self._over.wait()
         except PortError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import ConfigError
 from karenina_core.models.attachments import Attachment, read_attachments
-from karenina_toolkit.attachments.media_types import MAX_MESSAGE
+from karenina_toolkit.attachments.media_types import IMAGES, MAX_MESSAGE
 from karenina_toolkit.conversations import entries_with_files, files_by_message, has_files, script_entries
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.plugin_lookup import find_adapter
@@ -123,8 +123,13 @@ class AttachmentCheck:
     _unpriced: dict[str, str] = field(default_factory=dict)
 
     def add(self, question: Question) -> None:
-        """Check the files of a question."""
-        if self.offline or not has_files(question):
+        """Check the files of a question, and whether it is known what they cost the judges of its traits."""
+        if self.offline:
+            return
+        rubrics = filter(None, (question.rubric, question.dynamic_rubric))
+        if any(trait.extra.get("attachments") for rubric in rubrics for trait in rubric.traits):
+            self._check_judges(question)
+        if not has_files(question):
             return
         for attachments in files_by_message(question):
             for attachment in attachments:
@@ -185,6 +190,18 @@ class AttachmentCheck:
             self.needed.setdefault(question.id, []).append(line)
         else:
             self._problems[line] = None
+
+    def _check_judges(self, question: Question) -> None:
+        """Look up what the files that traits may send cost the judges: the question's, or those of a workspace."""
+        from karenina_toolkit.attachments.support import limits_of
+
+        files = [file.media_type for message in files_by_message(question) for file in message]
+        for model in self.config.core.parsing_models:
+            spec = find_adapter(self.plugins, model.interface).spec
+            limits = {} if spec.recorded else limits_of(spec, model)
+            for media_type in limits.keys() & (files or IMAGES):
+                if limits[media_type].max_tokens is None:
+                    self._unpriced.setdefault(model.id, media_type)
 
     def _check_model(self, question: Question, model: ModelConfig, attachments: tuple[Attachment, ...]) -> None:
         """Look up whether a model understands the attachments of a question, and what they cost."""

@@ -17,6 +17,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
+from karenina_engine.calls.program_sandboxes import check_programs
 from karenina_engine.check.plugin_checks import OwnedFields, check_selection
 from karenina_engine.check.questions import texts_of
 from karenina_engine.check.stage_checks import check_configuration, check_models, check_stages
@@ -76,6 +77,8 @@ def check_configured_models(plugins: Plugins, config: VerificationConfig, *, off
     if core.parsing_only:
         _require_recorded(plugins, core.answering_models)
     check_configuration(plugins, config)
+    if not offline:
+        check_programs(plugins, config, configured_models(config))
 
 
 def check_questions(

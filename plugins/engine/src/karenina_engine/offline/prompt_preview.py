@@ -438,6 +438,8 @@ class _PreviewPorts:
             except PortError:  # this answer is missing, or not usable
                 pass
         if request.options is not None:
+            if request.options.recorder is not None:
+                await request.options.recorder.record()  # nothing has changed in the workspace
             return AgentReply((Message.assistant(self.answer),))
         return LLMReply(self.answer)
 

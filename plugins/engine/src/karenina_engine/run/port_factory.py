@@ -31,6 +31,7 @@ from karenina_engine.calls.call_runner import CallRunner
 from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.opened_port import OpenedPort, ToolSessions, run_agent, with_zero_temperature
+from karenina_engine.calls.program_sandboxes import find_program_sandbox
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.fingerprint import digest_recordings
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
@@ -296,17 +297,19 @@ class PortFactory:
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
         """Return a function that starts the model's tools and adds them to an agent's options.
 
-        Returns None if the run does not start tools for the model.
+        The programs of an agent run in the sandbox that is added to its options. Returns None for recorded answers.
         """
         spec = self.spec(model)
-        if spec.recorded or spec.starts_tools:
+        if spec.recorded:
             return None
         bounded = self._with_bounds(model)
+        sandbox = find_program_sandbox(self.plugins, self.parts.config)
 
         async def start(options: AgentOptions) -> AgentOptions:
             """Start the model's tools, and return the options with the tools added."""
-            tools = await self._tools.tools(bounded, options.workspace, options.session)
-            return replace(options, tools=(*options.tools, *tools)) if tools else options
+            options = replace(options, sandbox=sandbox)
+            tools = () if spec.starts_tools else await self._tools.tools(bounded, options)
+            return replace(options, tools=(*options.tools, *tools))
 
         return start
 

@@ -7,10 +7,11 @@ files that they leave could give others root's rights, and the kernel does not l
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,15 +32,18 @@ from karenina_sandbox.providers.layers import (
     give,
     make_layers,
     open_in_scratch,
+    release_uid,
 )
 from karenina_sandbox.providers.mounts import (
+    HOME,
     bind_arguments,
     command_of,
     environment_of,
     mount_arguments,
     workspace_arguments,
 )
-from karenina_sandbox.sandbox import Policy, SandboxError, SandboxProvider
+from karenina_sandbox.providers.visibility import find_missing
+from karenina_sandbox.sandbox import Policy, ProgramProvider, SandboxError
 
 
 class BwrapProvider:
@@ -116,25 +120,47 @@ class BwrapProvider:
             raise SandboxError(f"the workspace {workspace} cannot be opened as an overlay")
         return overlay
 
-    def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
-        """Return a command that runs `command` isolated, with the workspace writable at its own path.
+    def problem_of(self, command: Sequence[str], policy: Policy) -> str | None:
+        """Return why a command, or a path that it names, is not found inside, with a cure, or None."""
+        return find_missing(command, policy)
+
+    @asynccontextmanager
+    async def wrap(
+        self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
+    ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
+        """Yield a command that runs `command` isolated, and its environment. The workspace is at its own path.
 
         Memory, processes and files are not limited. As root, the files of the workspace get an unused owner.
         """
-        program = require_program()
-        workspace = workspace.resolve()
-        uid = None if os.geteuid() != 0 else choose_uid(workspace)
-        if uid is not None:
-            give(workspace, uid)
-        environment = [f"{name}={value}" for name, value in environment_of(policy).items()]
-        inside = [*bind_arguments("--bind", str(workspace), str(workspace)), "--chdir", str(workspace)]
-        arguments = [*isolation(uid), *mount_arguments(policy), *inside, *LAST]
-        prefix = [] if uid is None else drop_to(uid)
-        # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be that of the program.
-        return ["env", "-i", *environment, program.path, *arguments, "--", *prefix, *command_of(command, policy)]
+        uid = None if os.geteuid() != 0 else await asyncio.to_thread(choose_uid, workspace or Path("/"))
+        try:
+            # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be the program's.
+            yield await asyncio.to_thread(_wrap, command, workspace, policy, uid, network), environment_of(policy)
+        finally:
+            if uid is not None:
+                release_uid(uid)
 
     def _cgroups(self) -> Cgroups | None:
         return None if self._limited_by == "usage" else find_cgroups()
 
 
-SANDBOX: Final[SandboxProvider] = BwrapProvider()
+def _wrap(command: Sequence[str], workspace: Path | None, policy: Policy, uid: int | None, network: bool) -> list[str]:
+    """Return a command of bubblewrap for a program that stays open. As root, give it the files of the workspace."""
+    arguments = [*isolation(uid), *mount_arguments(policy)]
+    if network:
+        arguments.remove("--unshare-net")
+        arguments += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+    if workspace is not None:
+        workspace = workspace.resolve()
+        try:
+            if uid is not None:
+                give(workspace, uid)
+        except OSError as error:
+            raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
+        arguments += bind_arguments("--bind", str(workspace), str(workspace))
+    arguments += ["--chdir", HOME if workspace is None else str(workspace), *LAST]
+    prefix = [] if uid is None else drop_to(uid)
+    return [require_program().path, *arguments, "--", *prefix, *command_of(command, policy)]
+
+
+SANDBOX: Final[ProgramProvider] = BwrapProvider()

@@ -96,8 +96,8 @@ class _Command:
             ends.callback(os.close, ready_end)
             stack.callback(ends.close)
             stack.callback(os.close, ready)
-            reader, transport = await open_reader(status)
-            stack.callback(transport.close)
+            reader, close = open_reader(status)
+            stack.callback(close)
             channels = ["--args", str(given), "--json-status-fd", str(status_end), "--block-fd", str(ready_end)]
             try:
                 process = await asyncio.create_subprocess_exec(

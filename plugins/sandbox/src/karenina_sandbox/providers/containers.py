@@ -24,7 +24,6 @@ from typing import Any, Final, Literal, Self
 from karenina_sandbox.providers.layers import (
     LayeredSandbox,
     choose_uid,
-    give,
     make_layers,
     open_in_scratch,
 )
@@ -67,17 +66,6 @@ class ContainerProvider:
     ) -> AbstractAsyncContextManager[ContainerSandbox]:
         """Open a sandbox with the contents of the folder `workspace`. Raises `SandboxError` if it cannot be opened."""
         return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
-
-    def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
-        """Return a command that runs `command` in a container, with the workspace writable at its own path."""
-        self._check(policy)
-        workspace = workspace.resolve()
-        owner = _owner(self.name, workspace)
-        if os.geteuid() == 0 and owner is not None:
-            give(workspace, owner)
-        arguments = isolation_arguments(self.name, policy, owner)
-        mount = ["--volume", f"{workspace}:{workspace}", "--workdir", str(workspace)]
-        return [self.name, "run", "--rm", "--interactive", *arguments, *mount, str(policy.image), *command]
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> ContainerSandbox:
         self._check(policy)
@@ -306,10 +294,14 @@ def _owner(engine: Engine, workspace: Path) -> int | None:
     return choose_uid(workspace) if os.geteuid() == 0 else os.geteuid()
 
 
-@lru_cache(maxsize=2)
 def _find_problem(engine: Engine) -> str | None:
     if shutil.which(engine) is None:
         return f"{engine} is not installed; install it, or choose another sandbox"
+    return _try_engine(engine)
+
+
+@lru_cache(maxsize=2)
+def _try_engine(engine: Engine) -> str | None:
     form = "{{.ServerVersion}}" if engine == "docker" else "{{.Version.Version}}"
     try:
         _call(engine, "info", "--format", form)

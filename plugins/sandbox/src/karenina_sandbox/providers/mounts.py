@@ -18,7 +18,7 @@ INSIDE: Final = "/task"
 HOME: Final = "/home/agent"
 """The home folder inside, which is empty at the start of each command."""
 _ETC: Final = Path(__file__).parent / "etc"
-_OWN: Final = ("/proc", "/dev", "/tmp", "/etc", INSIDE, HOME)  # noqa: S108
+OWN: Final = ("/proc", "/dev", "/tmp", "/etc", INSIDE, HOME)  # noqa: S108
 """The paths at which a sandbox has files of its own."""
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SHARED: Final = (
@@ -66,11 +66,18 @@ def check_mounts(policy: Policy) -> None:
     for path in policy.mounts:
         if not path.exists():
             raise SandboxError(f"{path} does not exist, but sandbox_mounts names it; correct it")
-        hidden = [own for own in _OWN if Path(own).is_relative_to(os.path.normpath(path))]
+        hidden = [own for own in OWN if Path(own).is_relative_to(os.path.normpath(path))]
         if hidden:
             raise SandboxError(
                 f"sandbox_mounts names {path}, which would hide {hidden[0]} of the sandbox; name less of it"
             )
+
+
+def visible_paths(policy: Policy) -> Iterator[Path]:
+    """Yield the files and folders of the host that programs see, apart from the workspace. Raises `SandboxError`."""
+    yield from (Path("/usr"), *(Path("/", name) for name in _SYSTEM), *(Path("/etc", name) for name in _SHARED))
+    yield from python_paths(policy.python)
+    yield from policy.mounts
 
 
 def workspace_arguments(layers: Layers) -> list[str]:
@@ -123,7 +130,9 @@ def python_paths(python: Path | None) -> tuple[Path, ...]:
                 "sandbox_python to that of a virtual environment or to /usr/bin/python3"
             )
         paths.append(prefix)
-    links = (link for link in _links(python) if not any(link.is_relative_to(path) for path in (*paths, Path("/usr"))))
+    links = (
+        link for link in follow_links(python) if not any(link.is_relative_to(path) for path in (*paths, Path("/usr")))
+    )
     return (*paths, *links)
 
 
@@ -139,10 +148,10 @@ def _prefixes(python: Path) -> Sequence[str]:
     return os.fsdecode(shown.stdout).split("\0")
 
 
-def _links(python: Path) -> Iterator[Path]:
-    """Yield the interpreter, and each link that leads from it to the real one."""
+def follow_links(program: Path) -> Iterator[Path]:
+    """Yield a program, and each link that leads from it to the real one."""
     for _ in range(20):
-        yield python
-        if not python.is_symlink():
+        yield program
+        if not program.is_symlink():
             return
-        python = Path(os.path.normpath(python.parent / python.readlink()))
+        program = Path(os.path.normpath(program.parent / program.readlink()))

@@ -56,8 +56,8 @@ class _Folder:
             for _ in range(2):  # with pipes that asyncio makes, it would wait for a daemon that holds them
                 outer_end, inner_end = os.pipe()
                 inner_ends.callback(os.close, inner_end)
-                stream, transport = await open_reader(outer_end)
-                pipes.callback(transport.close)
+                stream, close = open_reader(outer_end)
+                pipes.callback(close)
                 readers.append(BoundedReader(stream, limits.output, flood))
                 ends.append(inner_end)
             try:
@@ -176,10 +176,6 @@ class NoSandbox:
             yield _Folder(workspace, work, home, policy)
         finally:
             await asyncio.to_thread(shutil.rmtree, parent, ignore_errors=True)
-
-    def wrap(self, command: Sequence[str], workspace: Path, policy: Policy) -> list[str]:
-        """Return the command unchanged."""
-        return list(command)
 
 
 SANDBOX: Final[SandboxProvider] = NoSandbox()

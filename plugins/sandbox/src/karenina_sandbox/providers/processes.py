@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -68,13 +68,31 @@ async def write_all(stream: asyncio.StreamWriter, content: bytes) -> None:
         await stream.wait_closed()
 
 
-async def open_reader(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
-    """Return a reader for the reading end of a pipe, and its transport, which closes the pipe."""
+def open_reader(descriptor: int) -> tuple[asyncio.StreamReader, Callable[[], None]]:
+    """Return a reader for the reading end of a pipe, and a function that closes the pipe.
+
+    `connect_read_pipe` is not used, because uvloop (0.23) closes its descriptors twice: in the meantime, another thread
+    may have opened a file with the same number.
+    """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
-    file = os.fdopen(descriptor, "rb", 0)
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
-    return reader, transport
+    os.set_blocking(descriptor, False)
+
+    def receive() -> None:
+        with suppress(BlockingIOError):
+            chunk = os.read(descriptor, _CHUNK)
+            if chunk:
+                reader.feed_data(chunk)
+            else:
+                loop.remove_reader(descriptor)
+                reader.feed_eof()
+
+    def close() -> None:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+    loop.add_reader(descriptor, receive)
+    return reader, close
 
 
 class FirstProcess:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Tool
+    from karenina_core.models.ports import ProgramSandbox, Tool
 
 
 class ToolError(Exception):
@@ -37,14 +37,19 @@ class ToolSource(Protocol):
         This is called before a run for each model that uses the source.
         """
 
-    def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
+    def programs(self, model: ModelConfig) -> Sequence[Sequence[str]]:
+        """Return the commands that `open` starts. Before a run, it is checked that they can run in its sandbox."""
+
+    def open(
+        self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
+    ) -> AbstractAsyncContextManager[Sequence[Tool]]:
         """Return a context manager that yields the model's tools. It is entered and exited in the same task.
 
         The run opens one session for each model and workspace, which all agents working there at the same time share.
-        `workspace` is their folder, or None. The tools can be called until the block ends. A failed call raises
-        `ToolError`, whose message the model sees. If the server is lost, the call raises `PortError`, which ends the
-        agent's run. Raises `PortError` if the tools are not available. Its category is `connection` if a retry may
-        help, and `permanent` if the configuration is wrong.
+        `workspace` is their folder, or None. If there is a `sandbox`, all programs must be started in it. The tools can
+        be called until the block ends. A failed call raises `ToolError`, whose message the model sees. If the server is
+        lost, the call raises `PortError`, which ends the agent's run. Raises `PortError` if the tools are not
+        available. Its category is `connection` if a retry may help, and `permanent` if the configuration is wrong.
         """
 
 

@@ -134,6 +134,8 @@ def find_support(spec: AdapterSpec, model: ModelConfig, media_type: str) -> Supp
     if media_type not in limits:
         able = f"only {', '.join(limits)}" if limits else "only text"
         return Support(False, f"the adapter {spec.interface!r} can send {able}")
+    if _settings_class(spec) is None:
+        return Support(True, f"stated by the adapter {spec.interface!r}")
     declared = _settings(spec, model).media
     if declared is not None:
         return Support(media_type in declared, "declared in extra.media")
@@ -210,9 +212,13 @@ def _pages(attachment: Attachment) -> int | None:
 
 def _settings(spec: AdapterSpec, model: ModelConfig) -> MediaExtra:
     """Return the settings about attachments in a model's `extra`, if its adapter has any."""
-    if spec.extra is not None and issubclass(spec.extra, MediaExtra):
-        return spec.extra.model_validate(model.extra)
-    return MediaExtra()
+    settings = _settings_class(spec)
+    return settings.model_validate(model.extra) if settings is not None else MediaExtra()
+
+
+def _settings_class(spec: AdapterSpec) -> type[MediaExtra] | None:
+    """Return the class of an adapter's `extra` if users can declare there what their models understand, or None."""
+    return spec.extra if spec.extra is not None and issubclass(spec.extra, MediaExtra) else None
 
 
 def _family_of(model_name: str) -> _Known | None:

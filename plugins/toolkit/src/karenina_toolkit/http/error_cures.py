@@ -13,6 +13,13 @@ TOO_LONG: Final = (
     "the request is longer than the model's context window. Shorten the question or the judge's input, "
     "lower max_tokens, or choose a model with a longer context window"
 )
+NO_MEDIA: Final = (
+    "the model or its server does not accept the attached file. Choose a model that understands it, or start the "
+    "server with what it needs (llama.cpp: --mmproj; vLLM: --limit-mm-per-prompt). State in extra.media what the model "
+    "understands, so that this is an error before the run"
+)
+TOO_MANY_FILES: Final = "attach fewer files, or let the server accept more in one request (vLLM: --limit-mm-per-prompt)"
+UNREADABLE_FILE: Final = "the server cannot decode the attached file; convert it, for example to PNG, JPEG, WAV or MP3"
 WRITE_HTTPS: Final = "write https:// instead of http:// in endpoint_base_url"
 WRITE_HTTP: Final = "the server does not use TLS on this port; write http:// instead of https:// in endpoint_base_url"
 
@@ -55,6 +62,30 @@ _TOO_LONG_WORDS: Final = re.compile(
     r"context (length|window|size)|(prompt|input) is too long|reduce the length of the messages", re.IGNORECASE
 )
 _TOO_LONG_STATUSES: Final = (400, 413, 422)
+_MEDIA: Final = r"(?:images?|audio|vision|multi-?modal(?:ity)?|visual|pdfs?|documents?|files?)"
+_PART: Final = r"[`'\"]?(?:image_url|input_audio|input_image|input_file|file|image|document)[`'\"]?"
+_NO_MEDIA: Final = re.compile(
+    rf"{_MEDIA} (?:inputs? |content(?: blocks)? |parts )?(?:is|are) not (?:supported|enabled|allowed)"  # llama.cpp, TGI
+    rf"|(?:does not|doesn't|do not|cannot) (?:support|accept|process) (?:any )?{_MEDIA}"  # Ollama, LM Studio, Anthropic
+    rf"|missing data required for {_MEDIA} input"  # Ollama
+    r"|is not a multimodal model|At most 0 \w+\(s\)|limit_mm_per_prompt.{0,40}only supported for"  # vLLM
+    rf"|{_PART} is only supported by certain models"  # OpenAI
+    rf"|no endpoints found that support {_MEDIA} input"  # OpenRouter
+    rf"|unknown variant {_PART}|allowed values: \['text'\]|{_PART} is not one of"  # DeepSeek, DashScope
+    r"|only (?:'text' content type|text (?:input|content)) is supported|only supports text"
+    r"|content must be a string|unsupported content\[\]\.type|unknown part type|invalid content type",  # Groq, vLLM
+    re.IGNORECASE,
+)
+_TOO_MANY_FILES: Final = re.compile(
+    rf"At most [1-9]\d* \w+\(s\) may be provided|too many {_MEDIA}", re.IGNORECASE
+)  # vLLM
+_UNREADABLE_FILE: Final = re.compile(
+    r"failed to (?:load|decode) (?:the )?(?:image|audio)"  # llama.cpp, Ollama
+    r"|(?:could not|cannot|unable to) (?:process|decode|identify) (?:the )?(?:image|audio|pdf|document)"  # Anthropic
+    r"|unsupported image|invalid image|image_parse_error|not represent a valid image",  # OpenAI
+    re.IGNORECASE,
+)
+_REFUSING_STATUSES: Final = (None, 400, 404, 413, 415, 422, 500, 501)
 _PLAIN_TO_TLS: Final = re.compile(r"HTTP request (was sent )?to (an )?HTTPS (port|server)", re.IGNORECASE)
 _TLS_TO_PLAIN: Final = ("InvalidContentType", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 _PAGE: Final = re.compile(r"\s*(<!--.{0,500}?-->\s*)?<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
@@ -89,6 +120,23 @@ def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str 
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
         return TOO_LONG
     return WRITE_HTTPS if _PLAIN_TO_TLS.search(message) else None
+
+
+def cure_for_files(status: int | None, message: str) -> str | None:
+    """Return a suggested fix if a server refused a request because of its attachments, or None.
+
+    A retry would be refused, too, even if the status is that of a server error, as it is with llama.cpp and Ollama. The
+    request must have attachments, because other messages about files and content could look the same. `status` is None
+    if the server sent none.
+    """
+    if status not in _REFUSING_STATUSES:
+        return None
+    message = message[:_LOOKED_AT]
+    if _NO_MEDIA.search(message):
+        return NO_MEDIA
+    if _TOO_MANY_FILES.search(message):
+        return TOO_MANY_FILES
+    return UNREADABLE_FILE if _UNREADABLE_FILE.search(message) else None
 
 
 def cure_for_tls_error(message: str) -> str | None:

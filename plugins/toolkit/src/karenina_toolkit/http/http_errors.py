@@ -13,6 +13,7 @@ from typing import Any, Final
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
 from karenina_toolkit.http.error_cures import (
     NO_CREDIT,
+    cure_for_files,
     cure_for_message,
     cure_for_tls_error,
     has_no_credit,
@@ -101,6 +102,8 @@ def status_error(
         detail = detail if usage is None else "the completion was filtered"
     elif status < 400:
         cure = "the server redirects requests; set endpoint_base_url to the target of the redirect"
+    elif (refused := _cure_for_files(status, detail, prompt)) is not None:
+        category, cure = ErrorCategory.PERMANENT, refused
     page = read_page_text(body)
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} responded with HTTP {status}{f': {shown}' if shown else ''}"
@@ -130,6 +133,8 @@ def error_in_reply(
         category = ErrorCategory.FILTERED
     elif has_no_credit(detail, codes):
         category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
+    elif (refused := _cure_for_files(status if is_error else None, detail, prompt)) is not None:
+        category, message = ErrorCategory.PERMANENT, f"{message.removesuffix('.')}; {refused}"
     return PortError(message, category=category, status=status if is_error else None, usage=usage)
 
 
@@ -144,9 +149,19 @@ def messages_api_error(
     category = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER)
     if is_filtered(message, {kind}):
         category = ErrorCategory.FILTERED
+    refused = _cure_for_files(None, message, prompt)
+    if refused is not None:
+        category = ErrorCategory.PERMANENT
+    shown = redact_text(f"{kind}: {message}", secrets, prompt)
+    cure = f"; {refused}" if refused is not None else ""
     return PortError(
-        f"{where} forwarded an error: {redact_text(f'{kind}: {message}', secrets, prompt)}", category=category
+        f"{where} forwarded an error: {shown.removesuffix('.') if cure else shown}{cure}", category=category
     )
+
+
+def _cure_for_files(status: int | None, message: str, prompt: Sequence[Message]) -> str | None:
+    """Return a suggested fix if the server refused the attachments of the prompt, or None."""
+    return cure_for_files(status, message) if any(sent.attachments for sent in prompt) else None
 
 
 def _usage_of_filtered(body: str) -> Usage | None:

@@ -19,6 +19,7 @@ _COMMON: Final = frozenset(
         *("anthropic", "api", "chat", "compatible-mode", "completions", "deployments", "engines", "inference", "llm"),
         *("mcp", "messages", "model", "models", "openai", "paas", "projects", "proxy", "router", "serverless"),
         *("serving", "sse"),
+        *("gateway", "judge", "litellm", "llama", "lmstudio", "ollama", "sglang", "tgi", "vllm"),  # of own servers
     }
 )
 _VERSION: Final = lazy_pattern(r"v\d{1,2}((alpha|beta)\d{0,2})?")
@@ -26,6 +27,7 @@ _HALF_SCHEME: Final = lazy_pattern(r"(?:(?P<scheme>https?):)?/{0,2}", re.IGNOREC
 _ADDRESS: Final = lazy_pattern(
     r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::(?P<port>\d{1,5}))?(?P<path>/.*)?", re.IGNORECASE
 )
+_PORT_ONLY: Final = lazy_pattern(r":\d{1,5}(?:/.*)?")
 _DOMAIN: Final = lazy_pattern(r".+\.[a-z]{2,}", re.IGNORECASE)
 _SHORTEST: Final = 8
 """The minimum length of a part of a secret to be masked."""
@@ -87,9 +89,11 @@ def _is_ip(host: str) -> bool:
 def complete_url(text: str) -> str | None:
     """Return the URL intended by an incomplete one that lacks `http://` or `https://`, or None.
 
-    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. The result is None for complete
-    URLs, and for anything ambiguous, such as `20240620`, `cf/meta/llama` or `v1.5`.
+    Examples are `localhost:8000/v1`, `:8000`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. The result is None for
+    complete URLs, and for anything ambiguous, such as `20240620`, `cf/meta/llama` or `v1.5`.
     """
+    if _PORT_ONLY.fullmatch(text):
+        text = f"localhost{text}"
     begun = _HALF_SCHEME.match(text)
     assert begun is not None  # it also matches the empty string
     match = _ADDRESS.fullmatch(text, begun.end())

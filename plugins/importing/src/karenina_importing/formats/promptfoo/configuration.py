@@ -6,21 +6,17 @@ with a problem. Environment variables, and files outside the configuration's fol
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import Any, Final
 
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import BenchmarkFileError
-from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.attached_media import store_url, take_media, take_named
 from karenina_importing.formats.promptfoo.assertions import convert, expected_answer, read_part
-from karenina_importing.formats.promptfoo.files import FILE, YAML, Folder, NotRead, is_table, read_document
+from karenina_importing.formats.promptfoo.files import FILE, Folder, NotRead, is_table, read_document
 from karenina_importing.formats.promptfoo.keys import (
     ANSWERS,
     CONFIG_KEYS,
@@ -30,9 +26,19 @@ from karenina_importing.formats.promptfoo.keys import (
     unread_keys,
     unread_of_test,
 )
+from karenina_importing.formats.promptfoo.prompts import PROGRAM, Prompt, is_wanted, read_prompts
 from karenina_importing.formats.promptfoo.providers import describe_providers
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill, fill_all, fill_variables, names_in
-from karenina_importing.formats.promptfoo.tests import RUN_IT, Test, expand, read_test_file, read_tests
+from karenina_importing.formats.promptfoo.tests import (
+    RUN_IT,
+    Test,
+    expand,
+    list_of,
+    merge_tests,
+    read_scenarios,
+    read_test_file,
+    read_tests,
+)
 from karenina_importing.formats.structured_values import as_mapping, as_messages, is_short
 from karenina_importing.source_files import SourceRow
 from karenina_toolkit.attachments.media_types import SUFFIXES
@@ -40,32 +46,15 @@ from karenina_toolkit.printable import in_one_line
 
 KEYS: Final = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "redteam"})
 """Keys that identify a configuration."""
-_PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb|sh|bash|pl|exe|bat)(?::\w+)?\Z")
-_PROMPT_FILE: Final = re.compile(r"\.(?:txt|md|j2|json|jsonl|ya?ml|csv)\Z")
-_ELSEWHERE: Final = ("langfuse://", "portkey://", "helicone://", "https://", "http://")
-_SEPARATOR: Final = re.compile(r"^---\s*$", re.MULTILINE)
 _QUESTIONS: Final = ("prompt", "question", "query", "input", "message", "user_message", "user_input", "text")
-_PROMPT_TEXTS: Final = ("raw", "prompt", "template", "id", "label")
-"""Keys that may contain a prompt's text or file name, in order of precedence."""
-_PROMPT_KEYS: Final = frozenset({*_PROMPT_TEXTS, "display"})
 _ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
 """Keys that contain questions. A configuration needs at least one of them."""
-_SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
 _SECRET: Final = re.compile(
     r"api[_-]?key|(?:^|[_-])key$|token$|secret|passwor|passphrase|credential|authorization", re.IGNORECASE
 )
 """Names of values that may be secrets and are not copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A prompt (a string or messages) with its label, or the problem that occurred when reading it."""
-
-    raw: Any
-    label: str = ""
-    problem: str = ""
 
 
 def is_configuration(value: Any) -> bool:
@@ -141,7 +130,7 @@ class _Config:
         If no prompt can be read, the tests are skipped. Without prompts, each test needs a variable that contains the
         question.
         """
-        prompts = list(self._prompts(self._value.get("prompts")))
+        prompts = list(read_prompts(self._value.get("prompts"), self._folder, self._notes))
         for prompt in prompts:
             if prompt.problem:
                 yield self._problem(f"prompt {prompt.label}".strip(), prompt.problem)
@@ -149,7 +138,7 @@ class _Config:
         if prompts and not usable:
             return
         read = list(islice(tests, _MOST_ROWS))
-        merged = [_merge(self._default, test.values) for test in read if not test.problem]
+        merged = [merge_tests(self._default, test.values) for test in read if not test.problem]
         if merged and not any(
             values.get("assert") or as_mapping(values.get("vars")).keys() & set(ANSWERS) for values in merged
         ):
@@ -172,7 +161,7 @@ class _Config:
         for test in read_tests(value.get("tests"), self._document, ("tests",), self._folder):
             any_test = True
             yield test
-        for test in self._scenarios(value.get("scenarios")):
+        for test in read_scenarios(value.get("scenarios"), self._document, self._folder, self._notes):
             any_test = True
             yield test
         if any_test:
@@ -206,124 +195,13 @@ class _Config:
             self._notes.append("Not carried over from the configuration: defaultTest, which is not an object")
         return default if isinstance(default, Mapping) else {}
 
-    def _scenarios(self, scenarios: Any) -> Iterator[Test]:
-        """Yield each test of each scenario, combined with each set of the scenario's values.
-
-        If a scenario cannot be read, yields a test with a problem.
-        """
-        for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
-            line = self._document.line(("scenarios", number - 1))
-            place = f"line {line}" if line else f"scenario {number}"
-            document = self._document
-            path: tuple[str | int, ...] = ("scenarios", number - 1)
-            if isinstance(scenario, str):
-                try:
-                    scenario = self._folder.value(scenario)
-                except NotRead as error:
-                    yield Test(place, {}, str(error))
-                    continue
-                document, path = Document(self._document.file, scenario, {}, {}), ()
-            for entry in scenario if isinstance(scenario, list) else [scenario]:
-                unread = ", ".join(unread_keys(as_mapping(entry), _SCENARIO_KEYS))
-                self._notes += [f"Not carried over from the scenario at {place}: {unread}"] if unread else []
-                if not isinstance(entry, Mapping):
-                    yield Test(place, {}, "the scenario is not an object")
-                    continue
-                try:
-                    bases = list(self._scenario_values(entry.get("config")))
-                except NotRead as error:
-                    yield Test(place, {}, f"config: {error}")
-                    continue
-                for base in bases or [{}]:
-                    for test in read_tests(entry.get("tests") or [{}], document, (*path, "tests"), self._folder):
-                        yield Test(test.place if path else place, _merge(base, test.values), test.problem)
-
-    def _scenario_values(self, config: Any) -> Iterator[Mapping[str, Any]]:
-        """Yield the sets of values of a scenario, which may be in files.
-
-        Raises `NotRead` if a file or a set cannot be read.
-        """
-        for entry in _list_of(config):
-            for base in _list_of(self._folder.value(entry)) if isinstance(entry, str) else [entry]:
-                if not isinstance(base, Mapping):
-                    raise NotRead(f"{base!r:.60} is not an object with keys such as `vars`")
-                yield base
-
-    def _prompts(self, prompts: Any) -> Iterator[Prompt]:
-        """Yield the prompts. Prompts that cannot be read have a `problem`.
-
-        Unknown keys are added to the notes.
-        """
-        if isinstance(prompts, Mapping):
-            prompts = [{"id": name, "label": label} for name, label in prompts.items()]
-        for number, entry in enumerate(
-            prompts if isinstance(prompts, list) else [] if prompts is None else [prompts], 1
-        ):
-            label = str(entry.get("label") or "") if isinstance(entry, Mapping) else ""
-            if isinstance(entry, Mapping):
-                keys, unread = ", ".join(map(str, entry)), ", ".join(unread_keys(entry, _PROMPT_KEYS))
-                if unread:
-                    self._notes.append(f"Not carried over from prompt {number}: {unread}")
-                entry = next((entry[key] for key in _PROMPT_TEXTS if entry.get(key)), None)
-                what = f"the prompt has the keys {keys:.80}, but the text must be in one of {', '.join(_PROMPT_TEXTS)}"
-            else:
-                what = "the prompt must be a string, or an object with `raw`"
-            try:
-                if is_conversation(entry):
-                    yield Prompt(entry, label or str(number))
-                    continue
-                if not isinstance(entry, str):
-                    raise NotRead(what)
-                yield from (Prompt(raw, label or default_label) for raw, default_label in self._read_prompt(entry))
-            except NotRead as error:
-                yield Prompt(None, str(number), str(error))
-
-    def _read_prompt(self, entry: str) -> Iterator[tuple[Any, str]]:
-        """Yield the prompts in an entry, or in the file that it refers to, with their labels.
-
-        Raises `NotRead` if a program generates the prompt, or if the file is missing.
-        """
-        if entry.startswith("exec:") or (_PROGRAM.search(entry) and "\n" not in entry and " " not in entry.strip()):
-            raise NotRead(f"the prompt is generated by a program ({entry!r:.80}); {RUN_IT}")
-        if entry.startswith(_ELSEWHERE):
-            raise NotRead(f"the prompt is stored at {entry!r:.80}; copy its text into the configuration")
-        is_name = entry.startswith(FILE) or (
-            "\n" not in entry and "{{" not in entry and " " not in entry and _PROMPT_FILE.search(entry) is not None
-        )
-        if not is_name:
-            yield as_messages(entry), entry
-            return
-        for file in self._folder.find(entry):
-            ending = file.suffix.lower()
-            if _PROGRAM.search(file.name):
-                raise NotRead(f"the prompt is generated by a program ({file.name!r:.80}); {RUN_IT}")
-            if ending in (*YAML, ".json"):
-                try:
-                    value = self._folder.document(file).value
-                except BenchmarkFileError as error:
-                    if ending != ".json":
-                        raise NotRead(str(error)) from error
-                    value = self._folder.text(file)  # JSON with templates in place of values
-                yield value if isinstance(value, str) or is_conversation(value) else json.dumps(value), file.name
-            elif ending == ".jsonl":
-                yield from (
-                    (as_messages(line), file.name) for line in self._folder.text(file).splitlines() if line.strip()
-                )
-            elif ending == ".csv":
-                rows = list(csv.DictReader(self._folder.text(file).splitlines()))
-                yield from ((row["prompt"], row.get("label") or row["prompt"]) for row in rows if row.get("prompt"))
-            else:
-                text = self._folder.text(file)
-                parts = _SEPARATOR.split(text) if ending == ".txt" else [text]
-                yield from ((as_messages(part.strip()), file.name) for part in parts if part.strip())
-
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
         """Yield a row for each combination of a test's variables with each of its prompts.
 
         If the test cannot be read, yields one row with a problem. Raises `BenchmarkFileError` if there are too many
         rows.
         """
-        values = _merge(self._default, test.values)
+        values = merge_tests(self._default, test.values)
         options = as_mapping(values.get("options"))
         try:
             files: dict[str, bytes] = {}
@@ -335,8 +213,8 @@ class _Config:
                 str(key) for key, variable in variables.items() if key not in used and turns_of(str(key), variable)
             ]
             conversation = {key: variables.pop(key) for key in turns}
-            names = [str(name) for name in _list_of(values.get("prompts"))]
-            chosen = [candidate for candidate in prompts if not names or _is_wanted(candidate.label, names)]
+            names = [str(name) for name in list_of(values.get("prompts"))]
+            chosen = [candidate for candidate in prompts if not names or is_wanted(candidate.label, names)]
             combinations = list(expand(variables, whole=options.get("disableVarExpansion") is True))
             self._count += len(combinations) * max(1, len(chosen))
             if self._count > _MOST_ROWS:
@@ -396,7 +274,7 @@ class _Config:
             elif (media := self._read_media(value, files)) is not value:
                 variables[name] = media
             elif isinstance(value, str) and value.startswith(FILE):
-                if _PROGRAM.search(value):
+                if PROGRAM.search(value):
                     raise NotRead(f"the variable {name!r:.40} is generated by a program ({value!r:.80}); {RUN_IT}")
                 variables[name] = self._folder.value(value)
         return variables
@@ -511,32 +389,3 @@ class _Config:
             return self._folder.value(name)
         except NotRead:
             return None
-
-
-def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Add everything that a test inherits. Its own values take precedence.
-
-    Variables, options and metadata are merged. Assertions are combined, unless the test has the option
-    `disableDefaultAsserts`.
-    """
-    merged = {**base, **{key: value for key, value in test.items() if value is not None}}
-    for key in ("vars", "options", "metadata"):
-        if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
-            merged[key] = {**base[key], **test[key]}
-    if isinstance(base.get("assert"), list) and isinstance(test.get("assert"), list):
-        skips = as_mapping(test.get("options")).get("disableDefaultAsserts") is True
-        merged["assert"] = test["assert"] if skips else [*base["assert"], *test["assert"]]
-    return merged
-
-
-def _is_wanted(label: str, names: list[str]) -> bool:
-    """Return whether a prompt's label is one of `names`, or starts with one (`name:`, `name*`)."""
-    return any(
-        label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
-        for name in names
-    )
-
-
-def _list_of(value: Any) -> list[Any]:
-    """Return a list unchanged, None as an empty list, and any other value as a list of one."""
-    return value if isinstance(value, list) else [] if value is None else [value]

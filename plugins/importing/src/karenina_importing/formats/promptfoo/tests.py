@@ -1,4 +1,4 @@
-"""promptfoo tests in configurations, test files and tables with `__expected` columns."""
+"""promptfoo tests in configurations and their scenarios, test files, and tables with `__expected` columns."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any, Final
 from karenina_benchmark.document import Document
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.formats.promptfoo.files import FILE, Folder, NotRead, is_table
+from karenina_importing.formats.promptfoo.keys import unread_keys
+from karenina_importing.formats.structured_values import as_mapping
 
 EXPECTED: Final = "__expected"
 _CONFIG: Final = re.compile(r"__config:(__expected[0-9]*):(\w+)")
@@ -42,6 +44,7 @@ _THRESHOLDS: Final = {"similar": 0.8, "levenshtein": 0.75}
 """The default thresholds in cells, which differ from those in configurations."""
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb)(?::\w+)?\Z")
 _MOST_TESTS: Final = 25_000
+_SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 RUN_IT: Final = "run `promptfoo eval -o results.json` and import the results"
 
 
@@ -203,3 +206,69 @@ def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, A
         raise NotRead(f"the lists of variables have {count:,} combinations, but at most {_MOST_TESTS:,} are allowed")
     for chosen in product(*lists.values()):
         yield {**variables, **dict(zip(lists, chosen, strict=True))}
+
+
+def read_scenarios(scenarios: Any, document: Document, folder: Folder, notes: list[str]) -> Iterator[Test]:
+    """Yield each test of each scenario, combined with each set of the scenario's values.
+
+    If a scenario cannot be read, yields a test with a problem. Unknown keys are added to `notes`.
+    """
+    for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
+        line = document.line(("scenarios", number - 1))
+        place = f"line {line}" if line else f"scenario {number}"
+        source = document
+        path: tuple[str | int, ...] = ("scenarios", number - 1)
+        if isinstance(scenario, str):
+            try:
+                scenario = folder.value(scenario)
+            except NotRead as error:
+                yield Test(place, {}, str(error))
+                continue
+            source, path = Document(document.file, scenario, {}, {}), ()
+        for entry in scenario if isinstance(scenario, list) else [scenario]:
+            unread = ", ".join(unread_keys(as_mapping(entry), _SCENARIO_KEYS))
+            notes += [f"Not carried over from the scenario at {place}: {unread}"] if unread else []
+            if not isinstance(entry, Mapping):
+                yield Test(place, {}, "the scenario is not an object")
+                continue
+            try:
+                bases = list(_scenario_values(entry.get("config"), folder))
+            except NotRead as error:
+                yield Test(place, {}, f"config: {error}")
+                continue
+            for base in bases or [{}]:
+                for test in read_tests(entry.get("tests") or [{}], source, (*path, "tests"), folder):
+                    yield Test(test.place if path else place, merge_tests(base, test.values), test.problem)
+
+
+def _scenario_values(config: Any, folder: Folder) -> Iterator[Mapping[str, Any]]:
+    """Yield the sets of values of a scenario, which may be in files.
+
+    Raises `NotRead` if a file or a set cannot be read.
+    """
+    for entry in list_of(config):
+        for base in list_of(folder.value(entry)) if isinstance(entry, str) else [entry]:
+            if not isinstance(base, Mapping):
+                raise NotRead(f"{base!r:.60} is not an object with keys such as `vars`")
+            yield base
+
+
+def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
+    """Add everything that a test inherits. Its own values take precedence.
+
+    Variables, options and metadata are merged. Assertions are combined, unless the test has the option
+    `disableDefaultAsserts`.
+    """
+    merged = {**base, **{key: value for key, value in test.items() if value is not None}}
+    for key in ("vars", "options", "metadata"):
+        if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
+            merged[key] = {**base[key], **test[key]}
+    if isinstance(base.get("assert"), list) and isinstance(test.get("assert"), list):
+        skips = as_mapping(test.get("options")).get("disableDefaultAsserts") is True
+        merged["assert"] = test["assert"] if skips else [*base["assert"], *test["assert"]]
+    return merged
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return a list unchanged, None as an empty list, and any other value as a list of one."""
+    return value if isinstance(value, list) else [] if value is None else [value]
