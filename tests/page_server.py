@@ -73,13 +73,13 @@ if __name__ == "__main__":
 
 
 def work(body: dict[str, Any]) -> str | dict[str, Any]:
-    """Return the next step of an agent: the large model corrects the program, and the small one only says so."""
+    """Return the next step of an agent that corrects the program."""
     done = sum(message["role"] == "assistant" for message in body["messages"])
     steps = [
         ("write_file", {"path": "statistics_tool.py", "content": CORRECTED}),
         ("run_command", {"command": ["python", "statistics_tool.py", "1", "2", "3", "4"]}),
     ]
-    if body["model"] != "large" or done == len(steps):
+    if done == len(steps):
         return "I have corrected the median of lists of even length."
     name, arguments = steps[done]
     function = {"name": name, "arguments": json.dumps(arguments)}

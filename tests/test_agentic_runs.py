@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import re
+import shutil
+import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -252,7 +254,14 @@ def test_concurrent_replicates_and_judges_have_separate_workspaces(root: Path) -
     assert left_in(root) == ["task"]
 
 
-def test_a_run_that_is_left_early_leaves_no_folder_behind(root: Path) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_run_that_is_left_early_leaves_no_folder_behind(root: Path, packed: bool) -> None:
+    if packed:
+        with tarfile.open(root / "task.tar", "w") as archive:
+            archive.add(root / "task", "task")
+        shutil.rmtree(root / "task")
+    before = left_in(root)
+
     def slow(body: Body) -> str | Body:
         if body["messages"][-1]["role"] == "tool":
             time.sleep(0.05)
@@ -275,7 +284,7 @@ def test_a_run_that_is_left_early_leaves_no_folder_behind(root: Path) -> None:
 
     with recording_server(slow) as server:
         assert asyncio.run(first()).outcome is Outcome.CORRECT
-    assert left_in(root) == ["task"]
+    assert left_in(root) == before
 
 
 class Builder:

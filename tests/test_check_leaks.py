@@ -100,6 +100,14 @@ def test_files_that_are_not_searched_are_counted(tmp_path: Path) -> None:
     assert "ground truth of field 'total'" not in printed
 
 
+def test_a_workspace_that_is_missing_is_named(tmp_path: Path) -> None:
+    printed = check(tmp_path, {}, workspace_path="tsk")
+
+    assert (
+        "the workspaces of 1 question were not searched for hidden tests and ground truths: the folder 'tsk'" in printed
+    )
+
+
 def test_workspaces_outside_the_folder_need_trust(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     write_files(tmp_path / "root", {"task/README.md": "total: 42"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -306,6 +307,27 @@ def test_a_benchmark_cannot_choose_to_have_no_sandbox(root: Path) -> None:
     config = VerificationConfig(answering_models=[model], sandbox="none").with_benchmark_names({"sandbox"})
     with pytest.raises(ConfigError, match="which only you may choose"):
         made.run_verification(config, trust="all")
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_trust_covers_what_checks_add(root: Path, monkeypatch: pytest.MonkeyPatch, outside: bool) -> None:
+    monkeypatch.setenv("KARENINA_CONFIG_HOME", str(root.parent / "config"))
+    file = root.parent / "given/tasks.yaml" if outside else root.parent / "tasks.yaml"
+    file.parent.mkdir(exist_ok=True)
+    where = "../root" if outside else "root"
+    file.write_text(json.dumps({"karenina": 1, "name": "t", "workspace_root": where, "questions": [question()]}))
+
+    def trust(*options: str) -> str:
+        return run_karenina("trust", str(file), *options, plugins=Plugins.discover()).out
+
+    assert "task-tests has SHA-256 " in trust("--yes")
+    assert "(already trusted)" in trust()
+    (root / "task-tests/hidden/report.py").write_text("import os\n")
+    assert "(already trusted)" not in trust()
+    shutil.rmtree(root / "task-tests")
+    assert f"task-tests was not read: there is no such file or folder in {file.parent / where}" in trust()
+    file.write_text(file.read_text().replace(f'"workspace_root": "{where}", ', ""))
+    assert "task-tests was not read, because the file sets no workspace_root" in trust()
 
 
 @pytest.mark.parametrize("origin", ["file", "environment"])

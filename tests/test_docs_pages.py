@@ -58,6 +58,7 @@ NOT_EXECUTED = {
     },
     "docs/how-to/evaluate-a-coding-agent.md": {
         "karenina run tasks.yaml": "needs a virtual environment, node, podman and the Claude CLI",
+        "karenina run median/benchmark.yaml -a local:": "the model takes a minute",
     },
     "docs/how-to/write-an-adapter.md": {"karenina run genes.yaml": "needs a server of Ollama"},
 }

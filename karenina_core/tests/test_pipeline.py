@@ -457,6 +457,24 @@ def test_callbacks_run_at_the_end_even_after_failures() -> None:
     assert done == ["async", "plain"]
 
 
+def test_an_interrupt_of_a_callback_skips_no_other() -> None:
+    done = []
+
+    async def cancel() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    def arrange_end(context: VerificationContext) -> None:
+        context.at_end(lambda: done.append("first"))
+        context.at_end(cancel)
+
+    with pytest.raises(asyncio.CancelledError):
+        run(stage("Ends", arrange_end))
+    assert done == ["first"]
+
+
 def test_a_failed_check_is_recorded_as_not_performed() -> None:
     class Check(CheckStage):
         name = "Check"

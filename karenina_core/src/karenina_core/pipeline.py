@@ -104,8 +104,9 @@ class Pipeline:
     async def end(self, state: State) -> None:
         """Call the `at_end` callbacks of an item or answer in reverse order. A second call has no effect.
 
-        Errors in callbacks are logged. Interrupts propagate (see `is_interrupt`).
+        Errors in callbacks are logged. Interrupts propagate (see `is_interrupt`) when all callbacks have been called.
         """
+        interrupt: BaseException | None = None
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):
             try:
@@ -114,8 +115,11 @@ class Pipeline:
                     await waiting
             except BaseException as failure:
                 if is_interrupt(failure, asyncio.current_task()):
-                    raise
-                logger.warning("[%s] an at_end callback failed", state.item.question.id, exc_info=True)
+                    interrupt = failure
+                else:
+                    logger.warning("[%s] an at_end callback failed", state.item.question.id, exc_info=True)
+        if interrupt is not None:
+            raise interrupt
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
         """Run `stages` in order and return their records, which are also added to `state`.

@@ -19,7 +19,7 @@ from karenina_sandbox.sandbox import CannotStart, Limits, Policy, SandboxError
 
 PODMAN = ContainerProvider("podman")
 IMAGE = "localhost/karenina-tests:1"
-PROGRAMS = ("sh", "cat", "sleep", "id", "rm")
+PROGRAMS = ("sh", "cat", "sleep", "id", "rm", "tail")
 
 
 @pytest.mark.parametrize("engine", ["podman", "docker"])
@@ -123,6 +123,27 @@ def test_a_command_runs_in_a_container_of_its_own(image: str, tmp_path: Path) ->
     assert (tmp_path / "file").exists()
     listed = subprocess.run(["podman", "ps", "--all", "--quiet"], capture_output=True, text=True, check=True)
     assert not listed.stdout
+
+
+@pytest.mark.release
+@pytest.mark.parametrize(
+    ("script", "stopped_by", "exit_code"),
+    [
+        ("exec tail -n 1 /dev/zero", "memory", None),
+        ("tail -n 1 /dev/zero; exit 0", "memory", None),
+        ("sh -c 'kill -9 $$'; exit $?", None, 137),
+        ("exit 3", None, 3),
+    ],
+)
+def test_a_container_that_needs_too_much_memory_is_stopped(
+    image: str, tmp_path: Path, script: str, stopped_by: str | None, exit_code: int | None
+) -> None:
+    async def run_it() -> None:
+        async with PODMAN.open(tmp_path, Policy(Limits(seconds=30, memory=64 * 2**20), image=image)) as sandbox:
+            result = await sandbox.run(["sh", "-c", script])
+            assert (result.stopped_by, result.exit) == (stopped_by, exit_code)
+
+    asyncio.run(run_it())
 
 
 @pytest.mark.release

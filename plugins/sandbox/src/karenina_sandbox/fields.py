@@ -60,6 +60,7 @@ class Check(StrictSettings):
         default=None,
         description="A folder or patch below the workspace root, or the text of a patch, that is laid over a copy of "
         "the workspace for this check only, such as hidden tests.",
+        json_schema_extra={"relative_to": "workspace_root"},
     )
     restore: tuple[Inside, ...] = Field(
         default=(), description="Files and folders of the workspace that are taken from the source, not from the agent."

@@ -6,6 +6,7 @@ read.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -43,23 +44,27 @@ _EVERYWHERE: Final = "__init__.py"
 
 @dataclass(slots=True)
 class LeakSearch:
-    """A search in the workspaces of questions with checks. `unread` are the files that were not read."""
+    """A search in the workspaces of questions with checks.
+
+    `unread` are the files that were not read, and `missing` the reasons why workspaces were not.
+    """
 
     config: VerificationConfig
     trust: Trust
     unread: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
     def messages(self, questions: Collection[Question]) -> Iterator[tuple[Message, str]]:
-        """Yield what agents can see, each with the id of the question. A workspace is read once for all questions.
-
-        Folders that are missing are left to the run, which refuses them.
-        """
+        """Yield what agents can see, each with the id of the question. A workspace is read once for all questions."""
         tasks: dict[Path, list[_Task]] = {}
         for question in questions:
             try:
                 files = TaskFiles.find(self.config, question)
                 task = _Task(question.id, files, read_owned(CheckFields, question.extra))
-            except (WorkspaceError, ValueError):
+            except WorkspaceError as error:
+                self.missing.append(str(error))
+                continue
+            except ValueError:  # reported by the check of the fields
                 continue
             task.truths = _truths(question, self.trust)
             tasks.setdefault(files.source, []).append(task)
@@ -93,11 +98,11 @@ class LeakSearch:
         try:
             if not is_diff(path) and (found := task.files.beside(path)).is_dir():
                 for inner, content in self._read(task.files, found):
-                    task.hidden.setdefault((Path(inner).name, content), why)
+                    task.hide(Path(inner).name, content, why)
                 return
             diff = task.files.diff(path)
             if not is_diff(path):
-                task.hidden[Path(path).name, diff] = why
+                task.hide(Path(path).name, diff, why)
             for changed in applied_changes(diff, task.files.source):
                 task.seen.setdefault(why, []).append(changed)
         except DiffError:
@@ -150,14 +155,14 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 class _Task:
     """What a question hides from agents, and what of it they can see.
 
-    `hidden` maps the names and contents of files to the reason why they are hidden, and `truths` maps fields to texts.
-    `seen` contains the paths of what agents see, by the reason why they should not.
+    `hidden` maps the names of files to the reasons why they are hidden, by the digest of the content, and `truths` maps
+    fields to texts. `seen` contains the paths of what agents see, by the reason why they should not.
     """
 
     id: str
     files: TaskFiles
     fields: CheckFields
-    hidden: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    hidden: dict[str, dict[bytes, str]] = field(default_factory=dict)
     truths: dict[str, str] = field(default_factory=dict)
     seen: dict[str, list[str]] = field(default_factory=dict)
     told: dict[str, list[str]] = field(default_factory=dict)
@@ -169,10 +174,15 @@ class _Task:
         except OSError:
             return False
 
+    def hide(self, name: str, content: bytes, why: str) -> None:
+        """Note that a file is hidden, unless it is one of those that are often the same."""
+        if name != _EVERYWHERE and content.strip():
+            self.hidden.setdefault(name, {}).setdefault(hashlib.sha256(content).digest(), why)
+
     def look_at(self, path: str, content: bytes) -> None:
         """Note whether a file of the workspace is hidden, or contains a ground truth."""
-        name = Path(path).name
-        why = self.hidden.get((name, content)) if name != _EVERYWHERE and content.strip() else None
+        hidden = self.hidden.get(Path(path).name)
+        why = hidden.get(hashlib.sha256(content).digest()) if hidden is not None else None
         if why is not None:
             self.seen.setdefault(why, []).append(path)
         if self.truths and b"\0" not in content:

@@ -19,6 +19,7 @@ from karenina_sandbox.unified_diff import DiffError
 from karenina_template.question_template import template_of
 from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.plugin_lookup import plugins_of
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core import Question, VerificationConfig
@@ -40,6 +41,9 @@ class CheckRehearsal:
         """Yield what agents can see of hidden tests, solutions and ground truths, each with the question's id."""
         search = LeakSearch(config, trust)
         yield from search.messages(questions)
+        if search.missing:
+            count = f"the workspaces of {quantity(len(search.missing), 'question')} were not searched"
+            yield ("note", f"{count} for hidden tests and ground truths: {search.missing[0]}"), ""
         if search.unread:
             count = len(search.unread)
             what = f"{count} files of workspaces and checks were" if count > 1 else f"{search.unread[0]} was"

@@ -95,7 +95,8 @@ def trust(
 
     Trust does not extend to later changes to the file. Restricted values can start programs, choose where requests and
     keys go, name files outside the file's folder, choose plugins, or change costs. Of the files that they refer to,
-    only possible programs inside the folder are opened, because their digests are trusted too.
+    only possible programs inside the folder, and what checks add from the workspace root, are opened, because their
+    digests are trusted too.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -224,6 +225,7 @@ def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]
             "meaning": content.meaning,
             "places": list(content.places),
             "files": [" ".join(pair) for file in content.files for pair in file.identity()],
+            "unread": list(content.unread),
         }
         for content in (*findings.values, *findings.paths)
     ]
@@ -249,6 +251,8 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
             screen.out.print(Text(f"  {clean(value.in_words())}"), soft_wrap=True)
             for name, what in (pair for file in value.files for pair in file.identity()):
                 screen.out.print(Text(f"    {clean(f'{name} {what}')}", "dim"), soft_wrap=True)
+            for text in value.unread:
+                screen.out.print(Text(f"    {clean(text)}", "dim"), soft_wrap=True)
     for code in findings.code:
         state = " (already trusted)" if code.trusted else ""
         where = f"line {code.line}: " if code.line is not None else ""

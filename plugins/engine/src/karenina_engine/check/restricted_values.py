@@ -26,7 +26,7 @@ from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import SECRECY, ModelConfig
-from karenina_core.models.settings_models import AllowedInFiles, mark_of
+from karenina_core.models.settings_models import AllowedInFiles, declared, mark_of
 from karenina_core.namespaces import third_parties
 from karenina_engine.check.plugin_checks import Kind, OwnedFields, given_fields
 from karenina_engine.check.questions import with_workspace_root
@@ -58,6 +58,7 @@ class RestrictedValue:
     JSON without secrets. `setting` is the setting through which the value takes effect, if any. If `yields` is set, the
     value only takes effect while that setting has no value of its own. `places` lists the ids of the questions that
     contain the value. `files` lists the files that the value names. Trusting the value includes trusting these files.
+    `unread` describes files of which no digest could be made.
     """
 
     name: str
@@ -68,6 +69,7 @@ class RestrictedValue:
     yields: bool = False
     places: tuple[str, ...] = ()
     files: tuple[NamedFile, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
         """Describe the value on one line, with its name, its meaning and up to three of its questions.
@@ -281,6 +283,7 @@ class _Finder:
         self.found: dict[tuple[str, str], RestrictedValue] = {}
         self.data: list[NamedFile] = []
         self._folder = folder
+        self._root: str | None = None
         self._plugins = plugin_room.active_plugins()
         self._slots = all_settings()
         self._owned_fields = OwnedFields(self._plugins)
@@ -301,6 +304,7 @@ class _Finder:
 
     def root(self, root: str) -> None:
         """Examine a file's workspace root. It is restricted if it points outside the file's folder."""
+        self._root = str(self._folder.absolute() / root)
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
@@ -355,7 +359,8 @@ class _Finder:
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
         info = kind.model_fields[field] if kind is not None else None
         if not self._is_free(mark, value, _default_of(info)):
-            self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
+            meaning = (info.description if info is not None else None) or ""
+            self._add(mark, where, value, meaning, None, places, in_root=_paths_in_root(kind, field, value))
 
     def template(self, question: Question) -> None:
         """Examine the parameters of a template's primitives. The template's code is trusted separately."""
@@ -463,16 +468,35 @@ class _Finder:
         places: tuple[str, ...],
         *,
         secret: bool = False,
+        in_root: Sequence[str] = (),
     ) -> None:
         """Add a restricted value. If the value is already known, only add the question to it.
 
-        Secrets are not shown. If `secret` is set, the whole value is hidden.
+        Secrets are not shown. If `secret` is set, the whole value is hidden. `in_root` contains the paths in the value
+        that are relative to the workspace root and may contain programs.
         """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
         files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _strings_in(value))]
-        named = tuple(dict.fromkeys(files))
-        restricted = RestrictedValue(name, text, shown, meaning, setting, places=places, files=named)
+        unread = []
+        for path in in_root:
+            if self._root is None:
+                unread.append(f"{path} was not read, because the file sets no workspace_root")
+                continue
+            file = NamedFile.at(path, self._root, self._root, program=True)
+            files.append(file.with_digest() if file.inside else file)
+            if files[-1].digest is None:
+                unread.append(f"{path} was not read: there is no such file or folder in {self._root}")
+        restricted = RestrictedValue(
+            name,
+            text,
+            shown,
+            meaning,
+            setting,
+            places=places,
+            files=tuple(dict.fromkeys(files)),
+            unread=tuple(unread),
+        )
         earlier = self.found.get((restricted.name, restricted.value))
         if earlier is None:
             self.found[(restricted.name, restricted.value)] = restricted
@@ -483,6 +507,33 @@ class _Finder:
 def _default_of(info: FieldInfo | None) -> object:
     """Return the default of a field, or None if the field is required or unknown."""
     return None if info is None or info.is_required() else info.get_default(call_default_factory=True)
+
+
+def _paths_in_root(kind: type[BaseModel] | None, name: str, value: object) -> list[str]:
+    """Return the paths in a field's value that its model declares as relative to the workspace root.
+
+    Declare them with `json_schema_extra={"relative_to": "workspace_root"}`. Other texts than paths, such as patches,
+    are left out. An invalid value has none; it is refused elsewhere.
+    """
+    try:
+        return list(dict.fromkeys(_relative_to_root(kind.model_validate({name: value})))) if kind is not None else []
+    except ValidationError:
+        return []
+
+
+def _relative_to_root(value: object) -> Iterator[str]:
+    """Yield the paths in a value that are relative to the workspace root."""
+    if isinstance(value, BaseModel):
+        for name, info in type(value).model_fields.items():
+            inner = getattr(value, name)
+            if declared(info, "relative_to") != "workspace_root":
+                yield from _relative_to_root(inner)
+            elif isinstance(inner, str) and "\n" not in inner:
+                yield inner
+    elif isinstance(value, Mapping):
+        yield from (path for inner in value.values() for path in _relative_to_root(inner))
+    elif isinstance(value, list | tuple):
+        yield from (path for inner in value for path in _relative_to_root(inner))
 
 
 def _exists(folder: Path, name: str) -> bool:

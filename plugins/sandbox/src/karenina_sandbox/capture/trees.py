@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -181,20 +180,25 @@ class TreeWriter:
     def file(self, path: str, content: bytes | int, mode: int, times: tuple[int, int] | None = None) -> None:
         """Create a file with bytes, or with those of an open file."""
         with self._parent(path) as (folder, name):
-            _remove(name, folder)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+            try:
+                file = os.open(name, flags, 0o600, dir_fd=folder)
+            except FileExistsError:
+                _remove(name, folder)
+                file = os.open(name, flags, 0o600, dir_fd=folder)
+            try:
                 if isinstance(content, bytes):
-                    file.write(content)
+                    _write(file, content)
                 else:
-                    with open(content, "rb", closefd=False) as source:
-                        shutil.copyfileobj(source, file, _CHUNK)
-                file.flush()
+                    while chunk := os.read(content, _CHUNK):
+                        _write(file, chunk)
                 if self.owner is not None:
-                    os.fchown(file.fileno(), self.owner, self.owner)
-                os.fchmod(file.fileno(), mode & PERMISSIONS)
+                    os.fchown(file, self.owner, self.owner)
+                os.fchmod(file, mode & PERMISSIONS)
                 if times is not None:
-                    os.utime(file.fileno(), ns=times)
+                    os.utime(file, ns=times)
+            finally:
+                os.close(file)
 
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int, str]]:
@@ -256,6 +260,13 @@ class TreeWriter:
     def _own(self, name: str, folder: int) -> None:
         if self.owner is not None:
             os.chown(name, self.owner, self.owner, dir_fd=folder, follow_symlinks=False)
+
+
+def _write(file: int, content: bytes) -> None:
+    """Write bytes to an open file."""
+    written = 0
+    while written < len(content):
+        written += os.write(file, content[written:] if written else content)
 
 
 def copy_over(source: Path, writer: TreeWriter) -> list[str]:

@@ -19,7 +19,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from karenina_sandbox.providers.layers import (
     LayeredSandbox,
@@ -35,6 +35,7 @@ Engine = Literal["podman", "docker"]
 _NAME: Final = re.compile(r"karenina-sandbox-(\d+)-[0-9a-f]{12}")
 _INIT_FOLDERS: Final = ("/usr/libexec/podman", "/usr/lib/podman", "/usr/bin")
 _PAUSE: Final = 0.1
+_MEMORY: Final = "/sys/fs/cgroup/memory"
 _CALL_SECONDS: Final = 120.0
 """The number of seconds that a call of the engine may take, apart from the command in the container."""
 
@@ -115,12 +116,17 @@ class ContainerSandbox(LayeredSandbox):
             await self.note_size()
             try:
                 image = str(self.policy.image)
-                await _call_async(self.engine, "create", *self.arguments, *place, image, *argv)
-                return await self._attend(name, argv[0], stdin, within)
+                created = await _call_async(self.engine, "create", *self.arguments, *place, image, *argv)
+                if not is_hybrid():
+                    return await self._attend(name, argv[0], stdin, within)
+                with _MemoryWatch(created.strip()) as memory:
+                    return await self._attend(name, argv[0], stdin, within, memory)
             finally:
                 await asyncio.shield(_remove(self.engine, name))
 
-    async def _attend(self, name: str, program: str, stdin: bytes, seconds: float) -> CommandResult:
+    async def _attend(
+        self, name: str, program: str, stdin: bytes, seconds: float, memory: _MemoryWatch | None = None
+    ) -> CommandResult:
         """Start the container, and wait until it has ended or reaches a limit."""
         process = await _start(self.engine, "start", "--attach", "--interactive", name)
         assert process.stdin is not None
@@ -160,7 +166,7 @@ class ContainerSandbox(LayeredSandbox):
                 f"the command {program!r} cannot be started in the image {self.policy.image}: "
                 f"{state.error or err.decode('utf-8', 'replace').strip()}; correct it, or choose another image"
             )
-        if stop is None and state.out_of_memory:
+        if stop is None and (state.out_of_memory or (memory is not None and memory.reached)):
             stop = "memory"
         if stop is None and await self.exceeds_disk():
             stop = "disk"
@@ -175,6 +181,46 @@ class ContainerSandbox(LayeredSandbox):
             if await self.exceeds_disk():
                 return "disk"
             pause = max(_PAUSE, 4 * (time.monotonic() - began))
+
+
+class _MemoryWatch:
+    """A watch whether the kernel ends a process of podman's container because of its memory limit (`reached`).
+
+    Podman does not report this if both versions of control groups are mounted. Version 1 has notifications for it, and
+    sends another one when a group has been removed.
+    """
+
+    def __init__(self, container: str) -> None:
+        self.reached = False
+        self._loop = asyncio.get_running_loop()
+        self._groups = [
+            Path(_MEMORY, "libpod_parent", f"libpod-{container}"),
+            Path(_MEMORY, "machine.slice", f"libpod-{container}.scope"),
+        ]
+        self._notified = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._timer = self._loop.call_soon(self._register)
+
+    def __enter__(self) -> Self:
+        self._loop.add_reader(self._notified, self._read)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._loop.remove_reader(self._notified)
+        os.close(self._notified)
+
+    def _register(self) -> None:
+        """Ask for notifications as soon as the group exists."""
+        group = next((group for group in self._groups if group.exists()), None)
+        if group is None:
+            self._timer = self._loop.call_later(_PAUSE / 5, self._register)
+            return
+        with suppress(OSError), (group / "memory.oom_control").open("rb") as control:
+            (group / "cgroup.event_control").write_text(f"{self._notified} {control.fileno()}")
+
+    def _read(self) -> None:
+        if os.eventfd_read(self._notified) > 1 or any(group.exists() for group in self._groups):
+            self.reached = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,14 +74,24 @@ async def hold(context: VerificationContext, place: Path, root: Path, most_bytes
 
     Raises `WorkspaceError` if it cannot be unpacked.
     """
+    if not place.name.endswith(ARCHIVES):
+        return place
     stack = ExitStack()
     unpacking = asyncio.ensure_future(
         context.in_thread(stack.enter_context, opened_source(place, root, most_bytes=most_bytes))
     )
 
-    async def remove() -> None:
+    async def release() -> None:
         await asyncio.wait([unpacking])
         await context.in_thread(stack.close)
+
+    async def remove() -> None:
+        releasing = asyncio.ensure_future(release())
+        try:
+            await asyncio.shield(releasing)
+        except asyncio.CancelledError:
+            await asyncio.wait([releasing])
+            raise
 
     context.at_end(remove)
     return await asyncio.shield(unpacking)
