@@ -42,8 +42,8 @@ class CheckRehearsal:
         search = LeakSearch(config, trust)
         yield from search.messages(questions)
         if search.missing:
-            where = f"the workspaces of {quantity(len(search.missing), 'question')} were not searched"
-            yield ("note", f"{where} for hidden tests and ground truths: {search.missing[0]}"), ""
+            whose = f"the workspaces of {quantity(len(search.missing), 'question')} were not searched"
+            yield ("note", f"{whose} for hidden tests and ground truths: {search.missing[0]}"), ""
         if search.unread:
             count = len(search.unread)
             what = f"{count} files of workspaces and checks were" if count > 1 else f"{search.unread[0]} was"
