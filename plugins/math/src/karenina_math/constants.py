@@ -49,7 +49,9 @@ def are_same_family(truth: Tree, value: Tree) -> bool:
         return _span_the_same(unnamed(truth), unnamed(value), sorted(constants), sorted(others))
     if len(constants) != 1 or not (_is_added(truth, constants[0]) or contains_tree(truth, ["constant", "e"])):
         return False
-    return _depend_on_each_other(one, constants[0], other, others[0], sorted(symbols_of(one) - {constants[0]}))
+    return _depend_on_each_other(
+        one, constants[0], other, others[0], sorted(symbols_of([one, other]) - {constants[0], others[0]})
+    )
 
 
 def _is_added(tree: Tree, name: str) -> bool:

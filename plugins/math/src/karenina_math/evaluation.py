@@ -84,7 +84,9 @@ def value_of(tree: Tree, point: Point) -> Value:
     """Return the value of a tree at a point. Raises `NoValue` and `OutOfReach`."""
     try:
         value = _value(tree, point)
-    except (ZeroDivisionError, OverflowError) as error:
+    except (NoValue, OutOfReach):
+        raise
+    except (ValueError, ZeroDivisionError, OverflowError) as error:  # mpmath raises ValueError at a pole
         raise NoValue(str(error)) from None
     if not isinstance(value, Fraction) and mpmath.isnan(value):
         raise NoValue("not a number")

@@ -70,8 +70,8 @@ def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, 
     if domain in ("real", "integer") and real != [truth, value]:
         yield *real, "" if symbols_of([truth, value]) else "a root of a negative number may be real or complex"
     for one, other in ((truth, value), (value, truth)):
-        items = other[3:] if other[:3] == ["interval", True, True] else other[1:]
-        if one[0] in ("list", "and") and other[0] in ("tuple", "interval"):
+        items = other[3:] if other[:3] == ["interval", True, True] else other[1:] if other[0] == "tuple" else None
+        if one[0] in ("list", "and") and items is not None:
             yield ["list", *one[1:]], ["list", *items], "a list and a tuple or interval have the same items"
         one, other = unnamed(one), unnamed(other)
         if one[0] == "tuple" and (parts := components(other, len(one) - 1)):

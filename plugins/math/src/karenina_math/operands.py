@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from itertools import pairwise
 from typing import Final
 
 from karenina_math.tokens import FUNCTIONS, GREEK, Cursor, NotReadable, Token, TooLarge
@@ -319,10 +320,8 @@ class Operands(Cursor, ABC):
 
     def _contains_itself(self, name: str) -> bool:
         """Return whether a name is in the brackets that come next, as in *n(n+1)*, which is a product."""
-        inside = [token.text.lstrip("\\") for token in self._inside()]
-        return any(
-            one == name and other not in ("(", "[") for one, other in zip(inside, [*inside[1:], ""], strict=True)
-        )
+        texts = [token.text.lstrip("\\") for token in self._inside()]
+        return any(one == name and after not in ("(", "[") for one, after in pairwise([*texts, ""]))
 
     def _may_be_function(self, name: str) -> bool:
         """Return whether what is in the brackets that come next may be the argument of a function."""
