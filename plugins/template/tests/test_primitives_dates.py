@@ -37,9 +37,31 @@ def test_date_match_reads_whole_dates_as_people_write_them(written):
     assert DateMatch().check(written, "2024-01-16") is False
 
 
+@pytest.mark.parametrize(
+    ("value", "truth"),
+    [
+        *(
+            (text, "2024-01-15")
+            for text in ("15. 1. 2024", "15-Jan-24", "01/15/24", "15.01.24", "2024-W03-1", "2024-015")
+        ),
+        *((text, "2024-01-15") for text in ("on January 15, 2024", "January 15, 2024 (Monday)", "20240115T103000Z")),
+        *[("Tuesday, January 15, 2024", "2024-01-15"), ("15-V-2024", "2024-05-15"), ("01/02/03", "2003-01-02")],
+        ("25 December 800", "0800-12-25"),
+    ],
+)
+def test_a_date_that_may_be_the_truth_is_undecided(value, truth):
+    assert isinstance(DateMatch().check(value, truth), Undecided)
+
+
+def test_other_days_in_forms_that_are_not_read_fail():
+    assert DateMatch().check("**January 15, 2024**", "2024-01-15") is True
+    for value in ("on January 16, 2024", "01/15/23", "15. 2. 2024", "2024-W03-2", "15-VI-2024", "January 2024"):
+        assert DateMatch().check(value, "2024-01-15") is False
+
+
 @pytest.mark.parametrize("value", NO_WHOLE_DATES)
 def test_what_says_no_whole_date_never_passes(value):
-    assert DateMatch().check(value, "2024-01-15") is False
+    assert DateMatch().check(value, "2024-01-15") is not True
     assert DateTolerance(tolerance=999999).check(value, "2024-01-15") is False
     assert DateRange(min="0001-01-01").check(value, None) is False
 

@@ -36,6 +36,7 @@ EXACT: Final = "exact"
 """The normalizer that compares code points without folding."""
 
 _RAISED: Final = ("<super>", "<sub>")
+_CHARGES: Final = ("+", "\u2212")
 _SAME_DIGITS: Final = ("<font>", "<wide>", "<narrow>", "<noBreak>")
 """Unicode decomposition tags for superscripts, subscripts and other forms of a character."""
 
@@ -69,10 +70,14 @@ def remove_punctuation(text: str) -> str:
     - signs that touch a letter or digit, or are alone in brackets or at the end (`CD4+`, `HER2(-)`, `Rh +`), but not a
       hyphen between letters, or between a letter and a digit;
     - percent signs and primes after a number (`5%`, `5'`), comparisons (`a > b`), and the sharp in `C#`.
+
+    So it does not suit formulas: `f'` and `f`, `5!` and `5`, `[0,1)` and `(0,1]`, `x-1` and `x1`, `a/b` and `ab`, `~A`
+    and `A`, and `|x|` and `x` are equal. Space at the ends is removed with a mark that stood there.
     """
+    is_stripped = text == text.strip()
     while not text.isalnum() and (shorter := _remove_once(text)) != text:
         text = shorter  # the remaining marks may have other neighbours now
-    return text
+    return text.strip() if is_stripped else text
 
 
 def _remove_once(text: str) -> str:
@@ -208,7 +213,7 @@ def _make_compatible(text: str) -> str:
         if character > "\x7f" and _makes_other_number(text, place, after_kept=0 < place == start):
             parts += [unicodedata.normalize("NFKC", text[start:place]), character]
             start = place + 1
-    return "".join([*parts, unicodedata.normalize("NFKC", text[start:])])
+    return "".join([*parts, unicodedata.normalize("NFKC", text[start:])]).replace("\u2044", "/")
 
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
@@ -221,7 +226,8 @@ def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
         return False
     compatible = unicodedata.normalize("NFKC", text[place])
     if after_kept or text[place - 1 : place].isdigit():
-        return tag in _RAISED or compatible[0].isdigit()
+        is_charge = compatible in _CHARGES and not after_kept and not text[place - 1].isdecimal()
+        return (tag in _RAISED and not is_charge) or compatible[0].isdigit()
     return compatible[-1].isdigit() and text[place + 1 : place + 2].isdigit()
 
 
@@ -338,6 +344,8 @@ def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
         if isinstance(normalizer, str):
             step = _functions.get(normalizer)
             text = step(text) if step is not None else _functions[_check_name(normalizer)](text)
+            if normalizer == "compatibility" and "lowercase" in normalizers:
+                text = text.casefold()  # compatible forms such as that of the numero sign have capitals
         else:
             text = normalizer(text)
     return fold(text)  # a normalizer may decompose a letter, as casefold does

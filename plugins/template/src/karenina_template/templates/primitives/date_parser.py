@@ -112,6 +112,12 @@ _TIME: Final = lazy_pattern(
     r"(?: ?(?:uhr|h))?"
 )
 _BEFORE_TIME: Final = lazy_pattern(r"^(?:t|,? (?:(?:at|um|kl\.?|a las|alle|as) )?)(?=[0-9])")
+_ENGLISH_DAY: Final = lazy_pattern(r"(mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b")
+_PART: Final = lazy_pattern(r"[0-9]+|[^\W\d_]+")
+_ROMAN: Final = {
+    name: number
+    for number, name in enumerate(("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii"), 1)
+}
 _LONGEST: Final = 80
 
 
@@ -139,13 +145,42 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
         return (Moment(datetime(value.year, value.month, value.day), has_time=False),)
     if not isinstance(value, str) or len(value) > _LONGEST:
         return ()
-    text = fold(value).strip()
+    text = fold(value).strip(" \t\n*_`")
     try:
         if format is not None:
             return (Moment(datetime.strptime(text, format), has_time="%H" in format or "%I" in format),)
         return _read(" ".join(_plain_letters(text).split()).rstrip("."))
     except (ValueError, OverflowError):
         return ()
+
+
+def names_other_weekday(value: object, day: date) -> bool:
+    """Return whether a string starts with the English name of another day of the week than that of `day`."""
+    found = _ENGLISH_DAY.match(value.strip().casefold()) if isinstance(value, str) else None
+    return found is not None and not day.strftime("%A").casefold().startswith(found[1])
+
+
+def may_be_date(value: object, day: date) -> bool:
+    """Return whether a string consists of the day, month and year of `day`, possibly among other words or in short.
+
+    The month may be a name, a number or a Roman numeral, and the year may have two digits. Week and ordinal dates of
+    ISO 8601, and compact dates with a time, count as well.
+    """
+    value = plain(value)
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return False
+    words = _PART.findall(_plain_letters(fold(value)))
+    year, week, weekday = day.isocalendar()
+    compact = (day.strftime("%Y%m%d"), day.strftime("%Y%j"))
+    if any(word in compact for word in words) or f"{year}-w{week:02}-{weekday}" in value.casefold():
+        return True
+    numbers = [int(word) for word in words if word.isdigit() and len(word) <= 4]
+    months = [_MONTHS.get(word) or _ROMAN.get(word) for word in words if not word.isdigit()]
+    if numbers == [day.year, day.timetuple().tm_yday]:
+        return True
+    named = day.month in months
+    wanted = sorted([day.day, *([] if named else [day.month])])
+    return any(sorted(numbers) == sorted([*wanted, one]) for one in (day.year, day.year % 100))
 
 
 def find_dates(text: str) -> list[date]:

@@ -15,7 +15,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
-from karenina_template.templates.primitives.date_parser import Moment, read_date, read_dates
+from karenina_template.templates.primitives.date_parser import (
+    Moment,
+    may_be_date,
+    names_other_weekday,
+    read_date,
+    read_dates,
+)
 from karenina_template.templates.primitives.values import Number, another_day, plain
 
 
@@ -68,7 +74,8 @@ class DateMatch(_DatePrimitive):
     Without `format`, a string such as "01/02/2024" is ambiguous. If one of its two dates is the ground truth, the field
     is undecided, unless the ground truth is written with the same numbers in the same order. The ground truth
     "01/02/2024" means 2 January (the month comes first), and the field is undecided for 1 February. "01.02.2024" always
-    means 1 February.
+    means 1 February. The field is undecided as well if a string is not read as a date, but contains the day, month and
+    year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024"), and if it names another weekday.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -92,6 +99,10 @@ class DateMatch(_DatePrimitive):
         if len(readings) > 1 and readings[0].at.date() == right and others:
             return True
         verdict = _decide(extracted, readings, lambda reading: reading.at.date() == right)
+        if verdict is True and names_other_weekday(extracted, right):
+            return Undecided(f"{plain(extracted)} names another day of the week than its date")
+        if not readings and self.format is None and may_be_date(extracted, right):
+            return Undecided(f"{plain(extracted)!r:.80} is not read as a date, but may be the ground truth")
         if verdict is False and any(reading.at.date() in others for reading in readings):
             return Undecided(f"the ground truth {plain(expected)} can be read as two different dates")
         return verdict

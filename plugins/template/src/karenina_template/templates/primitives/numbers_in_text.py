@@ -108,8 +108,8 @@ def read_numbers(text: str) -> Numbers | None:
 
 def with_digits(text: str) -> str:
     """Return the text with digits for its English number words: *2 hours and 30 minutes*."""
-    digits: str = alpha2digit(text.encode("utf-8", "replace").decode(), "en", threshold=0)
-    return digits
+    written: str = alpha2digit(text.encode("utf-8", "replace").decode(), "en", threshold=0)
+    return written
 
 
 def _parts(text: str) -> list[_Part]:

@@ -149,6 +149,7 @@ _SAME: Final = Decimal("0.1")
 """The greatest relative difference of two numbers that may be rounded."""
 _EXPONENT: Final = re.compile(r"([^0-9]*[^-0-9])(-?[2-9])")
 _POWER: Final = re.compile(r"(?:square|sq\.?|cubic|cu\.?)\s(?=[^\W\d]+\Z)", re.IGNORECASE)
+_LONGEST: Final = 80
 _KIND_OF: Final = {unit: kind for kind, units in _KINDS.items() for unit in units}
 _ANY_CASE: Final[dict[str, dict[str, str]]] = {}
 for _spelling, _unit in _UNITS.items():
@@ -163,7 +164,7 @@ def find_unit(text: str) -> str | None:
     written = " ".join(
         fold(text).translate(_PLAIN).replace("℃", "°C").replace("℉", "°F").replace("^", "").split()
     ).rstrip(".")
-    if not written:
+    if not written or len(written) > _LONGEST:
         return None
     unit = _one_unit(written)
     if unit is not None:
