@@ -14,7 +14,16 @@ from karenina_chem.same_molecule import SameMolecule
 from karenina_template.templates import Undecided
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
-FEW = ("(" * 100_000, "C(" * 1_490, "C1" * 1_400, "[C+99]" * 400, "InChI=1S/C" + "9" * 2_000, "C%10" * 600, "[R]" * 900)
+FEW = (
+    "(" * 100_000,
+    "C(" * 1_490,
+    "C1" * 1_400,
+    "[C+99]" * 400,
+    "InChI=1S/C" + "9" * 2_000,
+    "C%10" * 600,
+    "[R]" * 900,
+    "A" * 1_400 + " " + "b" * 1_400,
+)
 MANY = (
     *FEW,
     "C" * 2_990,

@@ -16,7 +16,7 @@ _KIND: Final = r"(?:(?:canonical|isomeric|the|molecular|chemical)\s+)*(?:SMILES|
 _LABEL: Final = re.compile(rf"{_KIND}(?:\s+(?:string|code|notation))?\s*(?::|\bis\b|=(?!\s?1S?/))\s*", re.IGNORECASE)
 _LABEL_BEHIND: Final = re.compile(rf"\s*[(\[]\s*{_KIND}\s*[)\]]$", re.IGNORECASE)
 _BESIDE: Final = re.compile(r"(.+?)\s+\((.+)\)", re.DOTALL)
-_NAMED: Final = re.compile(r"([^:=]*[A-Za-z]{3,}[^:=]*):\s*(\S+)", re.DOTALL)
+_NAMED: Final = re.compile(r"(?=[^:=]*[A-Za-z]{3})([^:=]*):\s*(\S+)", re.DOTALL)
 _NAMED_BEHIND: Final = re.compile(r"((?=(?:[^A-Z\s]*[A-Z]){2})[^\s,;]{3,})\s+([a-z][a-z0-9,()-]{3,})")
 """A line of a file of SMILES: a structure and its name."""
 _JOINED: Final = re.compile(r"\s*(?:[,;]|\bor\b|\band\b|\s/\s)\s*")
