@@ -231,3 +231,7 @@ def test_a_limit_or_rejected_number_is_undecided(value: str) -> None:
 )
 def test_the_case_of_a_prefix_matters(value: str, truth: str) -> None:
     assert NumberWithUnit().check(value, truth) is not True
+
+
+def test_a_value_that_is_a_long_text_is_undecided() -> None:
+    assert isinstance(NumberWithUnit().check("5 mg/" * 3000, "5 mg"), Undecided)

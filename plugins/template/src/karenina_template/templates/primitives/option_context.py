@@ -55,6 +55,7 @@ _FRAME_AFTER: Final = lazy_pattern(
     r"|(?:\s+(?:is|are|was|were|would be|seems)\s|\s?[(,;:.\u2014-]\s*)(?:the\s|my\s)?"
     r"(?:correct|right|best|true|final|answer)(?:\s(?:answer|option|choice|one))?\W*\Z"
     r"|[\s,;:.(\u2014-]+(?:because|since|as|given)\b|,\s(?:the|an?|which|who)\b|[;,.]\s(?:it|that)\s(?:is|was)\s*\Z"
+    r"|\s(?:is|was)\sthe\s(?!worst|least|second|former|previous|old|other|opposite|reverse|cause|side)\w"
 )
 """Words that confirm or explain an option: *is correct*, *because*, *, the capital of*."""
 _MEASURED: Final = lazy_pattern(r"\s?(?P<unit>[^\W\d]\S*)\W*\Z|\sof\s")

@@ -47,6 +47,7 @@ _EXPONENT: Final = re.compile(r"[-^\u207b][0-9\u00b9\u00b2\u00b3]")
 _NOUN: Final = re.compile(r"(?![A-Z]{2,3}\Z)[^\W\d_][^\W\d_'-]{2,}[^\s]*")
 """A word that may be what is counted, not a symbol such as *x*, *i* or *AM*."""
 _LONGEST: Final = 2_000
+"""The maximum length of a value that is read."""
 _JOINED: Final = re.compile(r"[0-9](?![eE])[^\W\d_]{1,3}[0-9]{2}(?![0-9])|\A[^'\"]*[0-9]['\"](?!\w)")
 """*6h30* and *6'*, in which marks or digits belong to the number before them."""
 _REMARK: Final = re.compile(r"\(([^()0-9]+)\)")
@@ -82,7 +83,8 @@ class NumberWithUnit(Primitive, defer_build=True):
     - words that change a number (*a loss of 5*, *5 less*, *half*, *2 dozen*, *two 5 mg tablets*, *none*);
     - words that make it a rate (*5 mg daily*), an ordinal (*12th*) or part of an expression (*12!*, *log 12*);
     - other words after an amount of money that may change it (*$5 off*, *$5 each*);
-    - a letter that may be a power of ten (*8B people*), or two numbers with a slash (*120/80 mmHg*).
+    - a letter that may be a power of ten (*8B people*), or two numbers with a slash (*120/80 mmHg*);
+    - more than 2,000 characters.
 
     A value without a number, with a different number, or with a unit of another kind fails.
     """
@@ -106,7 +108,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         truth, written = self._truth(expected), text_of(extracted)
         if written is None:
             return False
-        text, right = _plain(written), _plain(text_of(expected) or "")
+        if len(written) > _LONGEST:
+            return Undecided(f"the value is longer than {_LONGEST:,} characters")
+        text, right = plain_text(written), plain_text(text_of(expected) or "")
         if bool(PART_WORDS.search(text)) is not bool(PART_WORDS.search(f"{right} {self.unit}")):
             why = "contains a fraction or multiple in words, which is not converted to a number"
             return Undecided(f"{_quoted(text)} or the ground truth {why}")
@@ -166,8 +170,7 @@ class NumberWithUnit(Primitive, defer_build=True):
             total = replace(readings[0], numbers=(sum((one.numbers[0] for one in readings), Decimal(0)),))
             if self._compare(total, truth) is True:
                 return "it may be a sum"
-        others = other_readings(text) if len(text) <= _LONGEST else []
-        if any(self.check(other, expected) is not False for other in others):
+        if any(self.check(other, expected) is not False for other in other_readings(text)):
             return "a letter or mark beside a number can be read in two ways"
         return ""
 
@@ -190,7 +193,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         Raises `ValueError` if the ground truth is not a number.
         """
         text = text_of(expected)
-        truth = None if text is None else read_quantity(_plain(text), self.decimal)
+        truth = None if text is None else read_quantity(plain_text(text), self.decimal)
         if truth is None:
             raise self._wrong_truth("a number (with or without a unit)", expected)
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
@@ -268,11 +271,6 @@ def _known_part(unit: str) -> str:
     """Return the known unit at the start of a unit, but none before an exponent or words that may change money."""
     known = known_part(unit)
     return "" if is_money(known) or _EXPONENT.search(unit, len(known)) else known
-
-
-def _plain(text: str) -> str:
-    """Return the text without LaTeX, unless it is too long for an amount."""
-    return plain_text(text) if len(text) <= _LONGEST else text
 
 
 def _remark(text: str, unit: str) -> str:

@@ -95,8 +95,22 @@ CURRENCIES: Final = (*_KINDS["money"], "US$", "CA$", "AU$", *re.findall(r"\b[A-Z
 """Currency signs and codes that may precede a number."""
 MULTIPLES: Final = frozenset(
     (
-        *("pair", "dozen", "couple", "half", "halve", "third", "quarter", "fifth", "tenth", "time", "fold"),
-        *("percentile", "bc", "bce", "b.c", "b.c.e"),
+        *(
+            "pair",
+            "dozen",
+            "couple",
+            "half",
+            "halve",
+            "third",
+            "quarter",
+            "fifth",
+            "tenth",
+            "time",
+            "fold",
+            "gross",
+            "score",
+        ),
+        *("gros", "score", "percentile", "bc", "bce", "b.c", "b.c.e"),
     )
 )
 """Words after a number, without a plural s, that change what is counted: 3 pairs are not 3."""
