@@ -85,6 +85,43 @@ def run(
     return ended
 
 
+class StartedCommand:
+    """A command that runs in a fork, for tests that kill it."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._connection = connection
+        self._waiting = threading.Lock()
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit code, negative for a signal, when the command has ended. Raises `TimeoutError`."""
+        with self._waiting:
+            if self.returncode is None:
+                self._connection.settimeout(timeout)
+                with self._connection:
+                    self.returncode = os.waitstatus_to_exitcode(int(self._connection.recv(40).split()[0]))
+        return self.returncode
+
+
+def start(
+    arguments: Sequence[str | Path], *, folder: Path, environment: Mapping[str, str], errors: IO[bytes]
+) -> StartedCommand | subprocess.Popen[bytes]:
+    """Start `karenina` with these arguments, in this folder and environment; write its standard error to a file."""
+    words = [str(COMMAND), *map(str, arguments)]
+    request = json.dumps([words, os.fspath(folder), dict(environment), None, ""]).encode()
+    if not FORKS or len(request) > MOST_BYTES:
+        return subprocess.Popen(
+            words, cwd=folder, env=dict(environment), stdout=subprocess.DEVNULL, stderr=errors, stdin=subprocess.DEVNULL
+        )
+    _connect()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with Path(os.devnull).open("r+b") as nothing:
+        connection.connect(_ADDRESS)
+        socket.send_fds(connection, [request], [nothing.fileno(), nothing.fileno(), errors.fileno()])
+        return StartedCommand(int(connection.recv(20)), connection)
+
+
 def _start(
     words: list[str],
     folder: Path,

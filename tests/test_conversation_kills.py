@@ -15,8 +15,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
-from conftest import SCRIPTS
 from servers import recording_server
 
 TALKING = Path(__file__).parents[1] / "plugins/mcp/tests/talking_server.py"
@@ -39,7 +39,7 @@ class Killed:
     def __init__(self, journal: Path) -> None:
         self.journal = journal
         self.answered: list[str] = []
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: preloaded.StartedCommand | subprocess.Popen[bytes] | None = None
         self.began = 0
 
     def __call__(self, body: dict[str, Any]) -> str:
@@ -69,17 +69,16 @@ def test_no_turn_is_paid_for_twice_however_often_a_run_is_killed(number: int, tm
     (tmp_path / "talks.yaml").write_text(BENCHMARK + questions, "utf-8")
     model = Killed(tmp_path / "talks.journal")
     with recording_server(model) as server:
-        command = [SCRIPTS / "karenina", "run", "talks.yaml", "-a", f"openai:m@{server.url}"]
-        command += ["--set", "max_concurrency=1"]
+        command = ["run", "talks.yaml", "-a", f"openai:m@{server.url}", "--set", "max_concurrency=1"]
         for _ in range(number * 3 + 1):
             model.began = len(model.answered)
-            with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-                model.process = process
-                _, problems = process.communicate(timeout=120)
-            if process.returncode != -signal.SIGKILL:
+            with (tmp_path / "problems").open("wb") as errors:
+                model.process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
+            code = model.process.wait(120)
+            if code != -signal.SIGKILL:
                 break
 
-    assert process.returncode == 0, problems.decode()
+    assert code == 0, (tmp_path / "problems").read_text("utf-8")
     assert len(model.answered) == len(set(model.answered)) == number * 3
     lines = map(json.loads, (tmp_path / "talks.results.jsonl").read_text("utf-8").splitlines())
     assert [line["outcome"] for line in lines if "outcome" in line] == ["correct"] * number
@@ -123,13 +122,15 @@ def test_tools_begin_again_with_an_interrupted_conversation(
             "mcp_urls_dict": {"tally": shlex.join([sys.executable, str(TALKING), "count"])},
             "stateless_tools": stateless,
         }
-        command = [SCRIPTS / "karenina", "run", "talks.yaml", "-a", json.dumps(fields), "--full"]
-        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
-            assert model.waiting.wait(120)
-            os.kill(process.pid, signal.SIGKILL)
+        command = ["run", "talks.yaml", "-a", json.dumps(fields), "--full"]
+        with (tmp_path / "problems").open("wb") as errors:
+            process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
+        assert model.waiting.wait(120)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(60)
         model.released.set()
         before = len(model.asked)
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        done = preloaded.run(command, folder=tmp_path, environment=os.environ, timeout=120)
 
     assert done.returncode == 0, done.stdout + done.stderr
     (result,) = [json.loads(line) for line in (tmp_path / "talks.results.jsonl").read_text("utf-8").splitlines()[1:]]

@@ -137,7 +137,11 @@ def test_an_archive_with_too_many_files_is_refused(root: Path, monkeypatch: pyte
         pass
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(b"a" * 9000)[:20]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(b"a" * 9000)[:20]],
+    ids=["empty", "no archive", "packed text", "cut"],
+)
 def test_a_broken_archive_is_refused(root: Path, content: bytes) -> None:
     (root / "task.tar.gz").write_bytes(content)
 
