@@ -119,6 +119,19 @@ def test_neither_results_nor_journal_hold_bytes_or_paths(server: ScriptedServer,
         assert str(file.parent / "images").encode() not in data
 
 
+def test_skip_done_asks_again_about_another_picture(server: ScriptedServer, file: Path) -> None:
+    run(server, file, "--no-journal")
+    first = file.parent / "first.jsonl"
+    (file.parent / "results.jsonl").rename(first)
+    _, same, _ = run(server, file, "--no-journal", "--skip-done", first)
+    (file.parent / "images/label.png").write_bytes(OTHER)
+
+    _, again, printed = run(server, file, "--no-journal", "--skip-done", first)
+
+    assert (len(same), len(again)) == (0, 1)
+    assert "the attachments of 1 question changed since the earlier run" in " ".join(printed.split())
+
+
 def test_a_trait_may_send_the_picture_to_the_judge(server: ScriptedServer, file: Path) -> None:
     traits = """
 rubric:
