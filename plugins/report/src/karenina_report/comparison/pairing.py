@@ -38,8 +38,8 @@ class Pairing:
 
     `changed` maps the questions that are not compared to the parts that changed: "template", "truth", "attachments" or
     "question" (its text). With `any_template`, these questions are compared and named in a note. `judges` lists the
-    judges to compare, and `judge_name` returns a result's judge. `same_answers` is true if both runs have the same stored answers;
-    replicates are then paired. `same_judges` is true if both runs have the same judges.
+    judges to compare, and `judge_name` returns a result's judge. `same_answers` is true if both runs have the same
+    stored answers; replicates are then paired. `same_judges` is true if both runs have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
