@@ -145,7 +145,9 @@ rubric:
     seeing = [body for body in sent(server, "judge") if b64encode(PNG).decode() in body]
     assert len(seeing) == 1
     assert "Faithful to the picture" in seeing[0]
+    assert "The attached files belong to the question." in seeing[0]
     assert "Polite" not in seeing[0]
+    assert sum("attached" in body for body in sent(server, "judge")) == 1
 
 
 @pytest.mark.parametrize("trait", ["no files", "blind judge"])
@@ -223,6 +225,20 @@ def test_a_missing_file_stops_items_that_still_run(server: ScriptedServer, file:
 
     assert code == 2
     assert "does not exist" in printed
+
+
+def test_a_missing_file_leaves_the_journal_of_fresh_runs(server: ScriptedServer, file: Path) -> None:
+    journal = file.parent / "run.journal"
+    run(server, file, "--journal", journal)
+    (file.parent / "images/label.png").unlink()
+
+    code, _, printed = run(server, file, "--journal", journal, "--fresh")
+
+    assert code == 2
+    assert "does not exist" in printed
+    with JournalView(journal) as view:
+        assert view.first_questions(1) == ["label"]
+    assert [path.name for path in file.parent.glob("*.journal")] == ["run.journal"]
 
 
 def judged_by(server: ScriptedServer, name: str) -> tuple[str, str]:

@@ -81,6 +81,8 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
         refuse_missing_files(session)
         yield session
         return
+    if request.fresh:  # no reply will be reused, so every file is needed; the journal is not moved before it is there
+        refuse_missing_files(session)
     with Journal.open(
         request.journal,
         fresh=request.fresh,
