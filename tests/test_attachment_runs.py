@@ -380,6 +380,19 @@ def test_a_model_of_which_nothing_is_known_runs_with_a_warning(server: ScriptedS
     assert "it is unknown whether the model 'm'" in " ".join(printed.split())
 
 
+def test_a_judge_of_which_nothing_is_known_gets_files_with_a_warning(server: ScriptedServer, file: Path) -> None:
+    trait = "rubric: [{name: f, type: llm, kind: boolean, description: F, attachments: true}]\n"
+    file.write_text(BENCHMARK + trait, "utf-8")
+    judge = {"id": "j", "interface": "openai", "model_name": "j", "endpoint_base_url": f"{server.url}/judge/v1"}
+
+    code, _, printed = run(
+        *(server, file, "--set", "evaluation_mode=rubric_only", "--set", f"parsing_models={json.dumps([judge])}")
+    )
+
+    assert code == 0
+    assert "it is unknown whether the model 'j' (openai:j) understands image/png;" in " ".join(printed.split())
+
+
 def test_a_recorded_answer_ignores_the_files(server: ScriptedServer, file: Path) -> None:
     (file.parent / "answers.json").write_text(json.dumps({"label": "It is 42."}), "utf-8")
 
