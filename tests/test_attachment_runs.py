@@ -405,6 +405,20 @@ def test_a_recorded_answer_ignores_the_files(server: ScriptedServer, file: Path)
     assert [entry.request.path for entry in server.log] == ["/judge/v1/chat/completions"]
 
 
+def test_recorded_answers_about_another_picture_are_named(server: ScriptedServer, file: Path) -> None:
+    run(server, file)
+    recording = file.parent / "answers.jsonl"
+    karenina("export", file.parent / "results.jsonl", "--format", "recording", "-o", recording)
+    again = ("run", file, "--recordings", recording, "-j", f"openai:j@{server.url}/judge/v1", "--no-journal", "-o")
+    _, same = karenina(*again, file.parent / "same.jsonl")
+    (file.parent / "images/label.png").write_bytes(OTHER)
+
+    code, other = karenina(*again, file.parent / "other.jsonl")
+
+    assert code == 0, other
+    assert ["is about other attachments" in " ".join(printed.split()) for printed in (same, other)] == [False, True]
+
+
 def test_another_picture_is_another_call_and_another_folder_is_not(server: ScriptedServer, file: Path) -> None:
     journal = file.parent / "run.journal"
     run(server, file, "--journal", journal)
