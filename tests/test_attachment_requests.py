@@ -79,7 +79,7 @@ def test_chat_completions_carry_images_pdfs_and_sound(files: dict[str, Attachmen
     sent = requests(interface, [Message("user", "What is it?", attachments=tuple(files.values()))])
 
     url = f"data:image/png;base64,{encoded('plot.png')}"
-    pdf = {"filename": "scan.pdf", "file_data": f"data:application/pdf;base64,{encoded('scan.pdf')}"}
+    pdf = {"filename": "attachment-2.pdf", "file_data": f"data:application/pdf;base64,{encoded('scan.pdf')}"}
     assert sent == [
         {
             "role": "user",
@@ -109,6 +109,7 @@ def test_the_messages_api_carries_images_and_pdfs(
         "source": {"type": "base64", "media_type": "image/png", "data": encoded("plot.png")},
     }
     assert document["source"] == {"type": "base64", "media_type": "application/pdf", "data": encoded("scan.pdf")}
+    assert "scan" not in json.dumps(sent)
     assert text["text"] == "What is it?"
     ANTHROPIC.validate_python(sent, strict=True)
 
@@ -120,6 +121,7 @@ def test_the_claude_cli_changes_neither_images_nor_pdfs(files: dict[str, Attachm
 
     assert [block["type"] for block in sent[0]["content"]] == ["image", "document", "text"]
     assert [block["source"]["data"] for block in sent[0]["content"][:2]] == [encoded("plot.png"), encoded("scan.pdf")]
+    assert sent[0]["content"][1]["title"] == "attachment-2.pdf"
     ANTHROPIC.validate_python(sent, strict=True)
 
 

@@ -119,6 +119,19 @@ def test_neither_results_nor_journal_hold_bytes_or_paths(server: ScriptedServer,
         assert str(file.parent / "images").encode() not in data
 
 
+def test_skip_done_asks_again_about_another_picture(server: ScriptedServer, file: Path) -> None:
+    run(server, file, "--no-journal")
+    first = file.parent / "first.jsonl"
+    (file.parent / "results.jsonl").rename(first)
+    _, same, _ = run(server, file, "--no-journal", "--skip-done", first)
+    (file.parent / "images/label.png").write_bytes(OTHER)
+
+    _, again, printed = run(server, file, "--no-journal", "--skip-done", first)
+
+    assert (len(same), len(again)) == (0, 1)
+    assert "the attachments of 1 question changed since the earlier run" in " ".join(printed.split())
+
+
 def test_a_trait_may_send_the_picture_to_the_judge(server: ScriptedServer, file: Path) -> None:
     traits = """
 rubric:
@@ -132,7 +145,9 @@ rubric:
     seeing = [body for body in sent(server, "judge") if b64encode(PNG).decode() in body]
     assert len(seeing) == 1
     assert "Faithful to the picture" in seeing[0]
+    assert "The attached files belong to the question." in seeing[0]
     assert "Polite" not in seeing[0]
+    assert sum("attached" in body for body in sent(server, "judge")) == 1
 
 
 @pytest.mark.parametrize("trait", ["no files", "blind judge"])
@@ -210,6 +225,20 @@ def test_a_missing_file_stops_items_that_still_run(server: ScriptedServer, file:
 
     assert code == 2
     assert "does not exist" in printed
+
+
+def test_a_missing_file_leaves_the_journal_of_fresh_runs(server: ScriptedServer, file: Path) -> None:
+    journal = file.parent / "run.journal"
+    run(server, file, "--journal", journal)
+    (file.parent / "images/label.png").unlink()
+
+    code, _, printed = run(server, file, "--journal", journal, "--fresh")
+
+    assert code == 2
+    assert "does not exist" in printed
+    with JournalView(journal) as view:
+        assert view.first_questions(1) == ["label"]
+    assert [path.name for path in file.parent.glob("*.journal")] == ["run.journal"]
 
 
 def judged_by(server: ScriptedServer, name: str) -> tuple[str, str]:
@@ -351,6 +380,19 @@ def test_a_model_of_which_nothing_is_known_runs_with_a_warning(server: ScriptedS
     assert "it is unknown whether the model 'm'" in " ".join(printed.split())
 
 
+def test_a_judge_of_which_nothing_is_known_gets_files_with_a_warning(server: ScriptedServer, file: Path) -> None:
+    trait = "rubric: [{name: f, type: llm, kind: boolean, description: F, attachments: true}]\n"
+    file.write_text(BENCHMARK + trait, "utf-8")
+    judge = {"id": "j", "interface": "openai", "model_name": "j", "endpoint_base_url": f"{server.url}/judge/v1"}
+
+    code, _, printed = run(
+        *(server, file, "--set", "evaluation_mode=rubric_only", "--set", f"parsing_models={json.dumps([judge])}")
+    )
+
+    assert code == 0
+    assert "it is unknown whether the model 'j' (openai:j) understands image/png;" in " ".join(printed.split())
+
+
 def test_a_recorded_answer_ignores_the_files(server: ScriptedServer, file: Path) -> None:
     (file.parent / "answers.json").write_text(json.dumps({"label": "It is 42."}), "utf-8")
 
@@ -361,6 +403,20 @@ def test_a_recorded_answer_ignores_the_files(server: ScriptedServer, file: Path)
 
     assert code == 0, printed
     assert [entry.request.path for entry in server.log] == ["/judge/v1/chat/completions"]
+
+
+def test_recorded_answers_about_another_picture_are_named(server: ScriptedServer, file: Path) -> None:
+    run(server, file)
+    recording = file.parent / "answers.jsonl"
+    karenina("export", file.parent / "results.jsonl", "--format", "recording", "-o", recording)
+    again = ("run", file, "--recordings", recording, "-j", f"openai:j@{server.url}/judge/v1", "--no-journal", "-o")
+    _, same = karenina(*again, file.parent / "same.jsonl")
+    (file.parent / "images/label.png").write_bytes(OTHER)
+
+    code, other = karenina(*again, file.parent / "other.jsonl")
+
+    assert code == 0, other
+    assert ["is about other attachments" in " ".join(printed.split()) for printed in (same, other)] == [False, True]
 
 
 def test_another_picture_is_another_call_and_another_folder_is_not(server: ScriptedServer, file: Path) -> None:

@@ -82,7 +82,8 @@ def test_a_single_path_needs_no_list(tmp_path: Path) -> None:
     [
         ("[https://x.org/a.png]", "nothing is fetched"),
         ("[{file: a.pdf, pages: x}]", "pages are numbers"),
-        ("[{path: a.png}]", "a path, or a mapping"),
+        ("[{path: a.png}]", "no key 'path'; available: file, pages"),
+        ("[{file: a.pdf, page: 1}]", "did you mean 'pages'"),
         ("7", "a path, or a mapping"),
     ],
 )

@@ -6,6 +6,7 @@ import datetime
 import json
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import openpyxl
 import pyarrow
@@ -388,6 +389,19 @@ def test_a_header_of_other_names_is_a_header(tmp_path: Path) -> None:
         file = written(tmp_path, "a.csv", f"{header}\ncopper,29\nsilver,47\n")
         first, second = header.split(",")
         assert truths(Benchmark.load(file, columns={"question": first, "answer": second}))[0] == {"answer": "29"}
+
+
+def test_pictures_in_a_workbook_are_named(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["question", "answer"])
+    book.active.append(["Which dose?", 42])
+    book.save(tmp_path / "a.xlsx")
+    with ZipFile(tmp_path / "a.xlsx", "a") as parts:
+        parts.writestr("xl/media/image1.png", b"")
+
+    (warning,) = Benchmark.load(tmp_path / "a.xlsx").load_warnings
+
+    assert "the workbook contains 1 picture that is not read" in warning
 
 
 def test_a_workbook_with_the_name_of_a_csv_is_named(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_skipped_questions_that_have_changed_run_again(tmp_path: Path) -> None:
     done = run(file, "--no-journal", "--skip-done", "first.jsonl", "--json")
 
     assert [result["question_id"] for result in done.json["results"]] == ["a"]
-    changed = "the text of 1 question has changed since the earlier run (the first is 'a')"
+    changed = "the text of 1 question changed since the earlier run (the first is 'a')"
     assert f"{changed}; questions with changed text run again" in done.err
 
 

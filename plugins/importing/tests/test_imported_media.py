@@ -43,6 +43,16 @@ def test_an_image_that_is_only_named_is_reported(tmp_path: Path) -> None:
     assert not (tmp_path / "doses.yaml").exists()
 
 
+def test_a_sample_that_only_names_an_image_is_reported_with_the_cure(tmp_path: Path) -> None:
+    asked = [{"role": "user", "content": [{"type": "text", "text": "Which?"}, {"type": "image", "image": "a.png"}]}]
+    rows = [{"input": asked, "target": "3", "id": "a"}, {"input": "How many?", "target": "3", "id": "b"}]
+    (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+
+    done = karenina("import", tmp_path / "s.jsonl", "-o", tmp_path / "doses.yaml")
+
+    assert "name them in `attachments`" in " ".join(done.err.split())
+
+
 URL = f"data:image/png;base64,{b64encode(PNG).decode()}"
 ASKED = "Which dose is it?"
 
@@ -84,6 +94,16 @@ def test_an_image_in_a_promptfoo_variable_is_attached(tmp_path: Path, image: Any
 
 def test_a_file_that_no_prompt_uses_is_not_attached(tmp_path: Path) -> None:
     assert attached_in(tmp_path, configured(ASKED, URL)) == []
+
+
+def test_a_promptfoo_image_that_stays_a_url_is_named(tmp_path: Path) -> None:
+    source = configured(f"{ASKED} {{{{image}}}}", "https://example.org/label.png")
+    (tmp_path / "source.json").write_text(json.dumps(source), "utf-8")
+
+    done = karenina("import", tmp_path / "source.json", "--from", "promptfoo", "-o", tmp_path / "doses.yaml")
+
+    assert done.code == 0, done.err
+    assert "URLs of pictures, PDFs and sound are not fetched" in " ".join((done.out + done.err).split())
 
 
 @pytest.mark.parametrize("name", ["missing.png", "text.png", "../outside.png"])

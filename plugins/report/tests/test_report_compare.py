@@ -143,6 +143,18 @@ def test_a_changed_template_is_listed_and_left_out() -> None:
     assert compared.notes == ["compared 1 question despite a different template: q0"]
 
 
+def test_other_attachments_are_another_question() -> None:
+    def asked(digest: str | None, model: str) -> VerificationResult:
+        files = [{"name": "a.png", "sha256": digest}] if digest else []
+        return result("q0", True, model=model).model_copy(update={"extensions": {"karenina-x": {"attachments": files}}})
+
+    with pytest.raises(ConfigError, match=r"the attachments changed .* not comparable\. To compare them anyway"):
+        compare([asked("1", "m")], [asked("2", "b")])
+    with pytest.raises(ConfigError, match="the attachments changed"):
+        compare([asked("1", "m")], [asked(None, "b")])
+    assert not only(compare([asked("1", "m")], [asked("1", "b")]).pairs).changed
+
+
 def test_runs_with_other_templates_throughout_are_not_comparable_without_rescore() -> None:
     with pytest.raises(
         ConfigError, match=r"the template changed .* not comparable\. To make them comparable, .*karenina rescore"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
-from karenina_toolkit.attachments.wire import Contents
+from karenina_toolkit.attachments.wire import Contents, neutral_name
 from karenina_toolkit.replies.reply_ends import PAUSED, read_end
 from karenina_toolkit.traces.blocks import TraceFormatError, describe_block
 from karenina_toolkit.traces.formats.anthropic import read, read_usage
@@ -101,22 +102,22 @@ def _blocks_of(message: Message) -> list[Block]:
         content: str | list[Block] = message.content
         if message.attachments:
             text = [{"type": "text", "text": message.content}] if message.content.strip() else []
-            content = [*text, *map(block_of, message.attachments)]
+            content = [*text, *map(block_of, message.attachments, count(1))]
         result = {"tool_use_id": message.tool_call_id or "", "content": content, **failed}
         return [{"type": "tool_result", **result}]
     calls = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
-    files = map(block_of, message.attachments)  # before the text, as Anthropic recommends
+    files = map(block_of, message.attachments, count(1))  # before the text, as Anthropic recommends
     return [*files, {"type": "text", "text": message.content}, *calls]
 
 
-def block_of(attachment: Attachment) -> Block:
-    """Return the content block for an attachment, whose contents are filled in when it is sent."""
+def block_of(attachment: Attachment, number: int) -> Block:
+    """Return the block for the attachment at this place of its message. Its contents are filled in when it is sent."""
     source = {"type": "base64", "media_type": attachment.media_type, "data": Contents(attachment)}
     if attachment.media_type == "application/pdf":
-        return {"type": "document", "source": source, "title": attachment.name}
+        return {"type": "document", "source": source, "title": neutral_name(number)}
     return {"type": "image", "source": source}
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, message_to_dict
 
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Turn, Usage
-from karenina_toolkit.attachments.wire import Contents, fill
+from karenina_toolkit.attachments.wire import Contents, fill, neutral_name
 from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.replies.reply_ends import read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
@@ -42,18 +43,18 @@ def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
         sent.append(_to_langchain(message))
         if message.role == "tool" and message.attachments:
             text = f"Attachments of the result of {message.tool_name or 'the tool'}:"
-            pending += [{"type": "text", "text": text}, *map(_block_of, message.attachments)]
+            pending += [{"type": "text", "text": text}, *map(_block_of, message.attachments, count(1))]
     return [*sent, HumanMessage(content=pending)] if pending else sent
 
 
-def _block_of(attachment: Attachment) -> dict[Any, Any]:
-    """Return LangChain's content block for an attachment, whose contents are filled in later."""
+def _block_of(attachment: Attachment, number: int) -> dict[Any, Any]:
+    """Return LangChain's block for the attachment at this place of its message. Its contents are filled in later."""
     kind = attachment.media_type.partition("/")[0]
     # LangChain derives OpenAI's names of formats from the media type, and "mpeg" is not one of them.
     media_type = "audio/mp3" if attachment.media_type == "audio/mpeg" else attachment.media_type
     block = {"base64": Contents(attachment), "mime_type": media_type}
     if kind == "application":
-        return {"type": "file", **block, "filename": attachment.name}
+        return {"type": "file", **block, "filename": neutral_name(number)}
     return {"type": kind, **block}
 
 
@@ -116,7 +117,7 @@ def _to_langchain(message: Message) -> BaseMessage:
         if not message.attachments:
             return HumanMessage(message.content)
         text = [{"type": "text", "text": message.content}] if message.content else []
-        return HumanMessage(content=[*map(_block_of, message.attachments), *text])
+        return HumanMessage(content=[*map(_block_of, message.attachments, count(1)), *text])
     if message.role == "tool":
         return ToolMessage(
             message.content,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from karenina_core.models.ports import NO_INFO, AgentReply, ErrorCategory, LLMReply, Message, PortError, Usage
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from karenina_manual.recording_index import Answer
     from karenina_manual.recordings import Recordings
 
+logger = logging.getLogger("karenina")
 _NO_CALLS = Usage()
 
 
@@ -36,7 +38,7 @@ class RecordedLLM:
         The answer may be empty if a conversation stopped early, for example at a token limit. Raises a permanent
         `PortError` if there is no recording, or if it does not contain an answer.
         """
-        answer = _find_answer(self._model, self._recordings, info)
+        answer = _find_answer(self._model, self._recordings, info, messages)
         recorded, end = answer.said, (answer.finish_reason, answer.server_reason)
         if isinstance(recorded, str):
             return LLMReply(recorded, _NO_CALLS)
@@ -65,18 +67,20 @@ class RecordedAgent:
         `messages` and limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no
         assistant message.
         """
-        return find_reply(self._model, self._recordings, info)
+        return find_reply(self._model, self._recordings, info, messages)
 
     async def aclose(self) -> None:
         """Do nothing, because no connection is open."""
 
 
-def find_reply(model: ModelConfig, recordings: Recordings, info: CallInfo) -> AgentReply:
+def find_reply(
+    model: ModelConfig, recordings: Recordings, info: CallInfo, messages: Sequence[Message] = ()
+) -> AgentReply:
     """Return the recording for the question in `info`, starting with the first assistant message.
 
     Raises a permanent `PortError` if there is no recording, or if it contains no assistant message.
     """
-    answer = _find_answer(model, recordings, info)
+    answer = _find_answer(model, recordings, info, messages)
     recorded, work = answer.said, None if answer.patch is None else {"diff": answer.patch}
     if isinstance(recorded, str):
         return AgentReply((Message.assistant(recorded),), _NO_CALLS, recorded=work)
@@ -91,16 +95,29 @@ def find_reply(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Ag
     raise _no_answer_error(model, info, "the conversation contains no assistant message")
 
 
-def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Answer:
-    """Return the recording for the question in `info`.
+def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo, messages: Sequence[Message]) -> Answer:
+    """Return the recording for the question in `info`. Logs a warning if it answers a question with other files.
 
     Raises a permanent `PortError` if there is none, or if the recorded reply failed. A reply that a token limit cut off
     is accepted.
     """
     answer = recordings.find(info)
+    sent = next((message.attachments for message in messages if message.attachments), ())
+    digests = tuple(file.sha256 for file in sent)
+    if answer.digests is not None and all(digests) and digests != answer.digests:
+        logger.warning(
+            "question %r: the recorded answer is about other attachments (sha256 %s, now %s); record it again, or "
+            "restore the files",
+            *(info.question_id, _shorten(answer.digests), _shorten(digests)),
+        )
     if answer.finish_reason == "failed":
         raise _no_answer_error(model, info, f"the reply broke off (finish reason {answer.server_reason or 'error'!r})")
     return answer
+
+
+def _shorten(digests: Sequence[str]) -> str:
+    """Return the beginnings of digests, as text."""
+    return ", ".join(digest[:12] for digest in digests) or "none"
 
 
 def _no_answer_error(model: ModelConfig, info: CallInfo, why: str) -> PortError:

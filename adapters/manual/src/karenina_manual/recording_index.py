@@ -51,7 +51,8 @@ STOPPED: Final = ("length", "content_filter", "failed")
 class Answer:
     """A recorded answer: its text or messages, how the reply ended, and what else is known of its conversation.
 
-    `patch` is the work of an agent in a workspace, as `git diff` writes it.
+    `patch` is the work of an agent in a workspace, as `git diff` writes it. `digests` are those of the files that the
+    question attached, if they are known.
     """
 
     said: str | tuple[Message, ...]
@@ -60,15 +61,16 @@ class Answer:
     patch: str | None = None
     limit_reached: bool = False
     conversation: Mapping[str, Any] | None = None
+    digests: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A recording, with its location, replicate and model.
 
-    If `replicate` is None, it is for all replicates. `patch` is the work of an agent in a workspace. If `line` is set,
-    the recording is in that line of the file `source`. The location is not stored as one string, because that would
-    take too much memory.
+    If `replicate` is None, it is for all replicates. `patch` is the work of an agent in a workspace, and `digests`
+    are those of the question's files. If `line` is set, the recording is in that line of the file `source`. The
+    location is not stored as one string, because that would take too much memory.
     """
 
     value: Any
@@ -77,6 +79,7 @@ class Recording:
     model: str | None = None
     line: int | None = None
     patch: str | None = None
+    digests: tuple[str, ...] | None = None
 
     @property
     def place(self) -> str:
@@ -231,7 +234,7 @@ class RecordingIndex:
             delimited = True  # the column's name implies a conversation
         value = parse_text(value, delimited, place)
         value = value if value is row else add_end(value, row)
-        self.add(question_id, text, Recording(value, source, replicate, model, line, patch))
+        self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row)))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
         """Compare the recordings with a run's questions, in which a question's replicates are consecutive.
@@ -302,7 +305,7 @@ class RecordingIndex:
         is no recording, or if there are different ones for the same text. An empty or null recording counts as missing.
         """
         recording, value = self._find_recording(question_id, text, replicate)
-        return replace(_to_answer(value), patch=recording.patch) if recording.patch is not None else _to_answer(value)
+        return replace(_to_answer(value), patch=recording.patch, digests=recording.digests)
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
         """Return a question's recordings, and whether they were found by its text."""
@@ -491,6 +494,14 @@ def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
     if patch is not None and not isinstance(patch, str):
         raise AdapterConfigError(f"recordings {place}: the patch must be text, as `git diff` writes it")
     return patch
+
+
+def _read_digests(row: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the digests of the files that a row's question attached, or None if the row does not state them."""
+    files = row.get("attachments")
+    if not isinstance(files, list) or not all(isinstance(file, Mapping) and "sha256" in file for file in files):
+        return None
+    return tuple(str(file["sha256"]) for file in files)
 
 
 def _list_some(names: Sequence[str]) -> str:

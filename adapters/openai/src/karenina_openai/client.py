@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -29,7 +30,7 @@ from karenina_openai.streaming import (
     assemble_stream,
     check_choice_end,
 )
-from karenina_toolkit.attachments.wire import Contents, data_url, fill, has_attachments
+from karenina_toolkit.attachments.wire import Contents, data_url, fill, has_attachments, neutral_name
 from karenina_toolkit.http.endpoints import cure_for_key
 from karenina_toolkit.http.error_cures import cure_for_path
 from karenina_toolkit.http.http_errors import (
@@ -70,7 +71,7 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
         wire.append(_to_wire(message))
         if message.role == "tool" and message.attachments:
             name = f"Attachments of the result of {message.tool_name or 'the tool'}:"
-            pending += [{"type": "text", "text": name}, *map(_part_of, message.attachments)]
+            pending += [{"type": "text", "text": name}, *map(_part_of, message.attachments, count(1))]
     return [*wire, {"role": "user", "content": pending}] if pending else wire
 
 
@@ -79,7 +80,7 @@ def _to_wire(message: Message) -> dict[str, Any]:
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
     if message.attachments:
         text = [{"type": "text", "text": message.content}] if message.content else []
-        return {"role": message.role, "content": [*map(_part_of, message.attachments), *text]}
+        return {"role": message.role, "content": [*map(_part_of, message.attachments, count(1)), *text]}
     if not message.tool_calls:
         return {"role": message.role, "content": message.content}
     return {
@@ -96,13 +97,13 @@ def _to_wire(message: Message) -> dict[str, Any]:
     }
 
 
-def _part_of(attachment: Attachment) -> dict[str, Any]:
-    """Return the content part for an attachment, whose contents are filled in later."""
+def _part_of(attachment: Attachment, number: int) -> dict[str, Any]:
+    """Return the content part for the attachment at this place of its message. Its contents are filled in later."""
     kind = attachment.media_type
     if kind.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
     if kind == "application/pdf":
-        return {"type": "file", "file": {"filename": attachment.name, "file_data": data_url(attachment)}}
+        return {"type": "file", "file": {"filename": neutral_name(number), "file_data": data_url(attachment)}}
     return {"type": "input_audio", "input_audio": {"data": Contents(attachment), "format": SOUND_FORMATS[kind]}}
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple, Self
 
+from karenina_core.text import did_you_mean
+
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """Matches the start of a URL. A single letter is the drive of a Windows path."""
 _PAGES: Final = re.compile(r"[1-9]\d{0,3}(-[1-9]\d{0,3})?(,[1-9]\d{0,3}(-[1-9]\d{0,3})?)*")
@@ -40,7 +42,12 @@ class Attachment:
             return value
         entry = value if isinstance(value, Mapping) else {"file": value}
         path, pages = entry.get("file"), entry.get("pages")
-        if not isinstance(path, str | PurePath) or not PurePath(path).name or entry.keys() - {"file", "pages"}:
+        unknown = [key for key in entry if key not in ("file", "pages")]
+        if unknown:
+            raise ValueError(
+                f"an attachment has no key {unknown[0]!r:.200}{did_you_mean(str(unknown[0]), ('file', 'pages'))}"
+            )
+        if not isinstance(path, str | PurePath) or not PurePath(path).name:
             raise ValueError(f"an attachment is a path, or a mapping with `file` and `pages`, not {value!r:.200}")
         if _URL.match(str(path)):
             raise ValueError(f"{str(path)!r:.200} is a URL, and nothing is fetched; download it and write its path")

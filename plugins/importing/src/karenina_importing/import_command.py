@@ -208,6 +208,13 @@ def _title(source: str) -> str:
     return Path(source).stem or "benchmark"
 
 
+_MEDIA: Final = "not only text"
+_CURE_OF_MEDIA: Final = (
+    "Only files inside Inspect logs and promptfoo files are imported; for these rows, save the files beside the "
+    "benchmark and name them in `attachments`, or leave the rows out"
+)
+
+
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
     """Print the rows that could not be converted.
 
@@ -233,16 +240,16 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
         raise ConfigError([f"{source}: no row could be converted; {cure}"])
     if not partial:
         wrong = "these rows" if all(problem.of_source for problem in done.problems) else "the mapping"
-        raise ConfigError([f"{count}; nothing was written. Correct {wrong}, or use --partial to leave these rows out"])
+        cure = f"Correct {wrong}, or use --partial to leave these rows out"
+        if any(problem.what.endswith(_MEDIA) for problem in done.problems):
+            cure = f"{_CURE_OF_MEDIA} with --partial"
+        raise ConfigError([f"{count}; nothing was written. {cure}"])
 
 
 def _cure_of_rows(done: Imported) -> str:
     """Return a hint for the user if no row could be converted."""
-    if all(problem.what.endswith("not only text") for problem in done.problems):
-        return (
-            "Only files inside Inspect logs and promptfoo files are imported; for these rows, save the files beside "
-            "the benchmark and name them in `attachments`, or leave the rows out"
-        )
+    if all(problem.what.endswith(_MEDIA) for problem in done.problems):
+        return _CURE_OF_MEDIA
     if "question" not in done.found:
         return "Map question to a path with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):

@@ -185,7 +185,7 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
         f"only in {names[pair.b]}": len(pair.only_b),
-        "with a different template, ground truth or text": len(pair.changed),
+        "with a different template, ground truth, text or attachments": len(pair.changed),
         "without a verdict in both": len(pair.unpaired),
     }
     if any(left_out.values()):

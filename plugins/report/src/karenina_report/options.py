@@ -52,7 +52,10 @@ BenchmarkFile = Annotated[
 
 AnyJudge = Annotated[bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")]
 AnyTemplate = Annotated[
-    bool, typer.Option("--any-template", help="Also compare questions whose template, ground truth or text changed.")
+    bool,
+    typer.Option(
+        "--any-template", help="Also compare questions whose template, ground truth, text or attachments changed."
+    ),
 ]
 
 

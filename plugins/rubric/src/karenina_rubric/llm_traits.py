@@ -99,6 +99,9 @@ FIELD: Final = "llm_trait_scores"
 _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 
+_OF_QUESTION: Final = "The attached files belong to the question. The model got them, too."
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     """A request to a judge about the response `text`. If the reference must not be shown, `reference` is None."""
@@ -109,7 +112,7 @@ class _Request:
     context: VerificationContext
     attachments: tuple[Attachment, ...] = ()
     files: str = ""
-    """What the request states about files of the workspace."""
+    """What the request states about the attached files."""
 
     def of(self, traits: Sequence[LLMRubricTrait]) -> str:
         """Return the text of the prompt for the given traits."""
@@ -170,7 +173,7 @@ class LLMTraitEvaluator:
                 request = replace(request, task=INFORMED, reference=context.question.raw_answer or "")
             if seen is True:
                 files = tuple(file for message in files_by_message(context.question) for file in message)
-                request = replace(request, attachments=files)
+                request = replace(request, attachments=files, files=_OF_QUESTION if files else "")
             elif isinstance(seen, WorkspaceFiles):
                 try:
                     sent = await context.in_thread(choose_files, context, seen)

@@ -15,6 +15,7 @@ from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+from zipfile import ZipFile
 
 from karenina_benchmark.errors import BenchmarkFileError, Problems, read_text, to_checkpoint_error
 from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
@@ -34,7 +35,7 @@ from karenina_toolkit.files import (
     suggest_rows,
 )
 from karenina_toolkit.files.bounded_files import FileError
-from karenina_toolkit.printable import shorten
+from karenina_toolkit.printable import quantity, shorten
 
 _JSON: Final = ".json"
 _YAML: Final = (".yaml", ".yml")
@@ -170,7 +171,18 @@ def open_rows(
             "--sheet NAME)"
         )
     table_rows = _plain_rows(records, ending, keep_problems=keep_problems)
-    return TableRows(file, records.columns, notes, table_rows, records.warnings)
+    pictures = _warn_of_pictures(file) if ending == _EXCEL else ()
+    return TableRows(file, records.columns, notes, table_rows, (*records.warnings, *pictures))
+
+
+def _warn_of_pictures(file: Path) -> tuple[str, ...]:
+    """Return a warning if a workbook contains pictures, which are not in cells that can be read."""
+    with ZipFile(file) as parts:
+        many = sum(name.startswith("xl/media/") for name in parts.namelist())
+    if not many:
+        return ()
+    cure = "save them as files, and name them in a column `attachments`"
+    return (f"the workbook contains {quantity(many, 'picture')} that {'is' if many == 1 else 'are'} not read; {cure}",)
 
 
 def _check_content(file: Path, ending: str) -> None:

@@ -131,8 +131,8 @@ def run(
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.results.result_file import check_output, default_journal, default_output
-        from karenina_engine.run.prepare import unfinished_ids
         from karenina_engine.run.request import RunRequest
+        from karenina_engine.run.unfinished import unfinished_ids
         from karenina_engine.user_files import load_trust
 
         trust = Trust.all() if trust_all else load_trust()

@@ -120,6 +120,7 @@ class AttachmentCheck:
     needed: dict[str, list[str]] = field(default_factory=dict)
     _problems: dict[str, None] = field(default_factory=dict)
     _supports: dict[tuple[int, str], tuple[ModelConfig, Support, str, str]] = field(default_factory=dict)
+    _unsure_judges: dict[tuple[int, str], tuple[ModelConfig, str]] = field(default_factory=dict)
     _unpriced: dict[str, str] = field(default_factory=dict)
 
     def add(self, question: Question) -> None:
@@ -127,7 +128,9 @@ class AttachmentCheck:
         if self.offline:
             return
         rubrics = filter(None, (question.rubric, question.dynamic_rubric))
-        if any(trait.extra.get("attachments") for rubric in rubrics for trait in rubric.traits):
+        if self.config.core.evaluation_mode != "template_only" and any(
+            trait.extra.get("attachments") for rubric in rubrics for trait in rubric.traits
+        ):
             self._check_judges(question)
         if not has_files(question):
             return
@@ -149,6 +152,8 @@ class AttachmentCheck:
         """
         problems = [*self._problems]
         unknown: dict[str, list[str]] = {}
+        for model, media_type in self._unsure_judges.values():
+            unknown.setdefault(f"{model.id!r} ({model.display_string})", []).append(media_type)
         for model, support, media_type, id in self._supports.values():
             what = f"model {model.id!r} cannot read {media_type}, which question {id!r} attaches ({support.source})"
             if support.understands is False:
@@ -159,7 +164,7 @@ class AttachmentCheck:
             logger.warning(
                 "it is unknown whether the model %s understands %s; declare it in the model's extra.media, such as "
                 '["image/*"]',
-                *(named, ", ".join(media_types)),
+                *(named, ", ".join(dict.fromkeys(media_types))),
             )
         if has_budget:
             problems += [
@@ -192,16 +197,18 @@ class AttachmentCheck:
             self._problems[line] = None
 
     def _check_judges(self, question: Question) -> None:
-        """Look up what the files that traits may send cost the judges: the question's, or those of a workspace."""
-        from karenina_toolkit.attachments.support import limits_of
+        """Look up which judges see the files of traits, the question's or those of a workspace, and what they cost."""
+        from karenina_toolkit.attachments.support import find_support, limits_of
 
         files = [file.media_type for message in files_by_message(question) for file in message]
         for model in self.config.core.parsing_models:
             spec = find_adapter(self.plugins, model.interface).spec
             limits = {} if spec.recorded else limits_of(spec, model)
-            for media_type in limits.keys() & (files or IMAGES):
+            for media_type in (name for name in limits if name in (files or IMAGES)):
                 if limits[media_type].max_tokens is None:
                     self._unpriced.setdefault(model.id, media_type)
+                if find_support(spec, model, media_type).understands is None:
+                    self._unsure_judges[id(model), media_type] = (model, media_type)
 
     def _check_model(self, question: Question, model: ModelConfig, attachments: tuple[Attachment, ...]) -> None:
         """Look up whether a model understands the attachments of a question, and what they cost."""

@@ -114,15 +114,18 @@ def why_not_recorded(result: Mapping[str, Any]) -> str | None:
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer in a result's JSON object, which has one (see `why_not_recorded`).
 
-    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
-    an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused, it also
-    has a `finish_reason`, and if an agent reached its limit, `limit_reached`. For a simulated user, `conversation`
-    states why it `ended` and whether the goal was `reached`.
+    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or,
+    for an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused,
+    it also has a `finish_reason`, if its question attached files, their `attachments` with digests, and if an agent
+    reached its limit, `limit_reached`. For a simulated user, `conversation` states why it `ended` and whether the
+    goal was `reached`.
     """
     meta, template, talk = result["metadata"], result.get("template", {}), _conversation_of(result)
     trace = template.get("trace_messages")
     end = "content_filter" if template.get("response_refused") else ""
     end = end or ("length" if template.get("response_truncated") else "")
+    stated = (held.get("attachments") for held in result.get("extensions", {}).values())
+    files = next((attached for attached in stated if attached), None)
     about = {key: talk[key] for key in ("ended", "reached") if talk.get(key) is not None}
     return {
         "question_id": meta["question_id"],
@@ -130,6 +133,7 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any]:
         "model": meta["answering_id"],
         "question": meta["question_text"],
         **({"trace": trace} if trace else {"text": template.get("raw_llm_response", "")}),
+        **({"attachments": files} if files else {}),
         **({"finish_reason": end} if end else {}),
         **({"limit_reached": True} if template.get("recursion_limit_reached") else {}),
         **({"conversation": about} if about.get("ended") in USER_ENDS or "reached" in about else {}),

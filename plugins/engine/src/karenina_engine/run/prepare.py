@@ -1,24 +1,18 @@
-"""Preparing a run: checking the request, opening the journal, and creating the session.
-
-`unfinished_ids` returns the questions that still have to run (`--skip-done`).
-"""
+"""Preparing a run: checking the request, opening the journal, and creating the session."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import all_settings
-from karenina_core.data.result import ItemId
 from karenina_core.errors import ConfigError, KareninaError
-from karenina_core.text import compose
 from karenina_engine.check.attachments import AttachmentCheck, QuestionFiles
 from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
@@ -38,7 +32,7 @@ from karenina_engine.model_settings import configured_models, model_settings
 from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
-from karenina_engine.run.matrix import Matrix, judges_of
+from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.needed_files import refuse_missing_files
 from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
 from karenina_engine.run.port_factory import RunParts, limit_calls
@@ -46,12 +40,10 @@ from karenina_engine.run.request import make_command
 from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
 from karenina_toolkit.plugin_lookup import plugins_of
-from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.retry import RetryPolicy
@@ -89,6 +81,8 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
         refuse_missing_files(session)
         yield session
         return
+    if request.fresh:  # no reply will be reused, so every file is needed; the journal is not moved before it is there
+        refuse_missing_files(session)
     with Journal.open(
         request.journal,
         fresh=request.fresh,
@@ -289,112 +283,3 @@ def _warn_of_missing_settings(command: Mapping[str, Any], journal: Journal) -> N
             "add %s",
             *(journal.path, " ".join(missing)),
         )
-
-
-def unfinished_ids(
-    benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
-) -> list[str]:
-    """Return the ids of questions with at least one item that has no judged or undecided result in `files`.
-
-    Results are ignored if the text of their question has changed. A warning is logged in this case, and if a file has
-    no results for this run. Raises `ResultFileError` if a file cannot be read.
-    """
-    from karenina_engine.results.result_set import read_results
-
-    judges = _judge_ids(config)
-    items = _items_by_question(ids, config, judges)
-    requested = {item for of_question in items.values() for item in of_question}
-    done: set[ItemId] = set()
-    for file in files:
-        read = _ReadResults(file, benchmark, judges != [None])
-        for result in read_results(file):
-            read.add(result)
-        read.warn(requested)
-        done |= read.judged
-    return [id for id in ids if not items[id] or not items[id] <= done]
-
-
-def _judge_ids(config: VerificationConfig) -> list[str | None]:
-    """Return the ids of the run's judges. If there are none, return a single None."""
-    models = judges_of(config, configured_panel(plugins_of(config), config))
-    return [model.id if model is not None else None for model in models]
-
-
-def _items_by_question(
-    ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]
-) -> Mapping[str, Set[ItemId]]:
-    """Return the keys that identify the run's items, by question id."""
-    core = config.core
-    return {
-        id: {
-            ItemId.of(id, model.id, judge, replicate)
-            for model in core.answering_models
-            for judge in judges
-            for replicate in range(1, core.replicate_count + 1)
-        }
-        for id in ids
-    }
-
-
-@dataclass
-class _ReadResults:
-    """The items that have results in a file.
-
-    Unless `has_judges` is set, the judges in results are ignored.
-    """
-
-    file: Path
-    benchmark: QuestionSource
-    has_judges: bool
-    judged: set[ItemId] = field(default_factory=set)
-    known: set[ItemId] = field(default_factory=set)
-    changed: Counter[str] = field(default_factory=Counter)
-    strange: Counter[str] = field(default_factory=Counter)
-    models: dict[str, None] = field(default_factory=dict)
-
-    def add(self, result: VerificationResult) -> None:
-        """Count a result. Results for unknown or changed questions are counted separately."""
-        meta, id = result.metadata, result.question_id
-        if id not in self.benchmark:
-            self.strange[id] += 1
-            return
-        id = self.benchmark.get(id).id
-        if compose(meta.question_text) != compose(self.benchmark.get(id).question):
-            self.changed[id] += 1
-            return
-        self.models[_model_names(meta.answering_id, meta.parsing_id)] = None
-        item = ItemId.of(id, meta.answering_id, meta.parsing_id if self.has_judges else None, meta.replicate)
-        self.known.add(item)
-        if result.outcome.group != "not_judged":  # running the item again would not help if it is judged or undecided
-            self.judged.add(item)
-
-    def warn(self, wanted: Set[ItemId]) -> None:
-        """Log a warning if the results do not match the run. `wanted` contains the run's items."""
-        if self.changed:
-            first = in_one_line(next(iter(self.changed)))
-            logger.warning(
-                "--skip-done %s: the text of %s has changed since the earlier run (the first is %r); questions with "
-                "changed text run again",
-                *(self.file, quantity(len(self.changed), "question"), first),
-            )
-        elif self.strange and not self.known:
-            first = in_one_line(next(iter(self.strange)))
-            logger.warning(
-                "--skip-done %s skips nothing because its questions (the first is %r) are not in this benchmark; use "
-                "the results of an earlier run of the same benchmark",
-                *(self.file, first),
-            )
-        if self.known and not self.known & wanted:
-            same_models = {item[1:3] for item in self.known} & {item[1:3] for item in wanted}
-            contents = "other questions or replicates" if same_models else "; ".join(self.models)
-            own = sorted({_model_names(item.answering, item.judge if self.has_judges else None) for item in wanted})
-            logger.warning(
-                "--skip-done %s skips nothing because its results are for %s, but this run is for %s; use the "
-                "results of a run with the same questions and replicates, and the same ids of models and judges",
-                *(self.file, in_one_line(contents), in_one_line("; ".join(own))),
-            )
-
-
-def _model_names(model: str, judge: str | None) -> str:
-    """Return the id of an answering model and, if there is one, of its judge, as text."""
-    return f"{model}, judged by {judge}" if judge is not None else model

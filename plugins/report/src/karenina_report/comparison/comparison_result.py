@@ -197,10 +197,10 @@ class Pair(ReportModel):
 
     `lowest` and `highest` are the pass rate difference with undecided results decided in favor of B and of A. Results
     with the same values get the same verdict in both runs. Both are None if nothing is undecided. `changed` maps the
-    questions that are not compared to the parts that changed: "template", "truth" or "question" (its text). With
-    `any_template`, these questions are compared and named in a note. `unpaired` questions have a verdict in at most one
-    run. `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided more often in
-    A and in B. `rescored` contains the labels of the runs that `karenina rescore` wrote.
+    questions that are not compared to the parts that changed: "template", "truth", "attachments" or "question" (its
+    text). With `any_template`, these questions are compared and named in a note. `unpaired` questions have a verdict in
+    at most one run. `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided
+    more often in A and in B. `rescored` contains the labels of the runs that `karenina rescore` wrote.
     """
 
     a: str

@@ -15,6 +15,7 @@ from karenina_report.comparison.comparison_result import (
     Group,
     Pair,
 )
+from karenina_report.comparison.pairing import ASKED
 from karenina_report.statistics.metrics import RATE
 from karenina_terminal.notebook_html import sections_of
 from karenina_terminal.text_layout import Block, Facts, Grid, Section, Title
@@ -276,6 +277,8 @@ def _changed_text(pair: Pair) -> str:
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
     if not others:
         cure = "not comparable without `karenina rescore` of both with the same benchmark"
+    if all(names <= ASKED for names in map(set, pair.changed.values())):
+        cure = "the models were asked something else"
     return f"{_questions(len(pair.changed))} with a different {what}, left out ({cure}): {_ids(list(pair.changed))}"
 
 

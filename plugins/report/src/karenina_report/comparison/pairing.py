@@ -14,6 +14,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_report.statistics.columns import make_judge_namer
+from karenina_toolkit.attachments.stated import differ, files_in_result
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -27,15 +28,18 @@ RESCORE: Final = (
     "-o RESULTS`, which makes no calls)"
 )
 
+ASKED: Final = frozenset({"question", "attachments"})
+"""The parts of a question that are sent to the models under test. Rescoring does not make other ones comparable."""
+
 
 @dataclass(slots=True)
 class Pairing:
     """The questions of two runs with their results.
 
-    `changed` maps the questions that are not compared to the parts that changed: "template", "truth" or "question" (its
-    text). With `any_template`, these questions are compared and named in a note. `judges` lists the judges to compare,
-    and `judge_name` returns a result's judge. `same_answers` is true if both runs have the same stored answers;
-    replicates are then paired. `same_judges` is true if both runs have the same judges.
+    `changed` maps the questions that are not compared to the parts that changed: "template", "truth", "attachments" or
+    "question" (its text). With `any_template`, these questions are compared and named in a note. `judges` lists the
+    judges to compare, and `judge_name` returns a result's judge. `same_answers` is true if both runs have the same
+    stored answers; replicates are then paired. `same_judges` is true if both runs have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -52,8 +56,8 @@ class Pairing:
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
     """Pair the questions, judges and answers of two runs that can be compared.
 
-    With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth and
-    text may differ. Raises `ConfigError` if nothing can be compared.
+    With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth,
+    text and attachments may differ. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -255,7 +259,7 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
-    """Return the parts of a question that differ: "question", "template" or "truth".
+    """Return the parts of a question that differ: "question", "template", "truth" or "attachments".
 
     A part is only compared if both runs recorded it.
     """
@@ -264,6 +268,9 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
         sides = [{value for result in group if (value := fact(result)) is not None} for group in (ours, theirs)]
         if sides[0] and sides[1] and sides[0] != sides[1]:
             differing.append(name)
+    seen = [{tuple(sorted(files_in_result(result).items())) for result in group} for group in (ours, theirs)]
+    if any(differ(dict(our), dict(their)) for our in seen[0] for their in seen[1]):
+        differing.append("attachments")
     return list(dict.fromkeys("truth" if name == "extracted truth" else name for name in differing))
 
 
@@ -293,8 +300,10 @@ def _nothing_in_common(a: Run, b: Run, pairing: Pairing) -> str:
     """Return the error message for two runs without comparable questions."""
     if pairing.changed:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in pairing.changed.values() for name in names))
+        asked = all(names <= ASKED for names in map(set, pairing.changed.values()))
         return (
             f"{what} changed between {a.name} and {b.name} for every question in both runs, so the questions are "
-            f"not comparable. To make them comparable, {RESCORE}. To compare them anyway, use --any-template"
+            f"not comparable. {'' if asked else f'To make them comparable, {RESCORE}. '}To compare them anyway, use "
+            "--any-template"
         )
     return f"{a.name} and {b.name} have no questions in common; questions are paired by ID"

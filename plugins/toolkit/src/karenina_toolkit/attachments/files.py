@@ -79,7 +79,7 @@ def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
     if problem is None and attachment.pages is not None and found.media_type != "application/pdf":
         problem = f"`pages` applies to PDFs, and the file is {found.media_type}; remove `pages`"
     elif problem is None and attachment.pages is not None:
-        problem = _find_wrong_page(path, attachment.pages, changed)
+        problem = _find_unsendable_page(path, attachment.pages, changed)
     if problem is not None:
         raise AttachmentProblem(f"{path}: {problem}")
     return replace(attachment, media_type=found.media_type, sha256=found.sha256, size=found.size, source=str(path))
@@ -141,16 +141,13 @@ def _read_source(attachment: Attachment) -> bytes:
     return data
 
 
-def _find_wrong_page(path: Path, pages: str, changed: int) -> str | None:
-    """Return the reason why a PDF cannot have these pages, or None. Without pypdfium2, the pages are not counted."""
-    from karenina_toolkit.attachments.pdf_pages import count_pages, numbers_of
+def _find_unsendable_page(path: Path, pages: str, changed: int) -> str | None:
+    """Return the reason why these pages of a PDF cannot be sent, or None. Without pypdfium2, the PDF is not opened."""
+    from karenina_toolkit.attachments.pdf_pages import find_problem, numbers_of
 
     if any(not numbers_of(part) for part in pages.split(",")):
         return f"the pages {pages} contain a range that ends before it begins; write the smaller number first"
-    count = count_pages(str(path), changed)
-    if count is not None and max(numbers_of(pages)) > count:
-        return f"the PDF has {count} pages, so there is no page {max(numbers_of(pages))}; correct `pages`"
-    return None
+    return find_problem(str(path), changed, pages)
 
 
 def _stays(path: Path, folder: Path | None) -> bool:

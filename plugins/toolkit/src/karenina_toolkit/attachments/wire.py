@@ -34,6 +34,14 @@ def data_url(attachment: Attachment) -> Contents:
     return Contents(attachment, f"data:{attachment.media_type};base64,")
 
 
+def neutral_name(number: int) -> str:
+    """Return the name that a PDF has in a request. The file's own name could give the answer away.
+
+    `number` is the place of the attachment in its message, from 1.
+    """
+    return f"attachment-{number}.pdf"
+
+
 def describe(attachment: Attachment) -> str:
     """Return a line that stands for an attachment where it cannot be sent."""
     pages = f", pages {attachment.pages}" if attachment.pages else ""

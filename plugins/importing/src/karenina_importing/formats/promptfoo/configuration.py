@@ -51,6 +51,7 @@ _ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
 """Keys that contain questions. A configuration needs at least one of them."""
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
+_MEDIA_URL: Final = re.compile(rf"https?://\S+(?:{'|'.join(map(re.escape, SUFFIXES))})(?:\?\S*)?\Z", re.IGNORECASE)
 _SECRET: Final = re.compile(
     r"api[_-]?key|(?:^|[_-])key$|token$|secret|passwor|passphrase|credential|authorization", re.IGNORECASE
 )
@@ -257,6 +258,9 @@ class _Config:
             return value
         if value.startswith(FILE) and PurePath(value).suffix.lower() in SUFFIXES:
             return self._folder.media(value, files)
+        note = "URLs of pictures, PDFs and sound are not fetched, and stay in the text. Download and name the files."
+        if _MEDIA_URL.match(value) and note not in self._notes:
+            self._notes.append(note)
         return store_url(value, files) or value
 
     def _read_variables(self, source: Any, files: dict[str, bytes]) -> dict[str, Any]:
