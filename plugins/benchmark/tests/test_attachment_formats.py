@@ -110,6 +110,27 @@ def test_a_question_is_not_equal_with_another_file(tmp_path: Path) -> None:
     assert one.questions[0].changed(date_created=None) != other.questions[0].changed(date_created=None)
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "warned"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(9) + b"IEND....", []),
+        ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(9), ["is probably cut off"]),
+        ("a.jpg", b"\xff\xd8\xff" + bytes(9), ["is probably cut off"]),
+        ("a.pdf", b"%PDF-1.7\ntrailer << /Encrypt 5 0 R >>\n%%EOF", ["is encrypted"]),
+    ],
+)
+def test_check_warns_of_files_that_services_refuse(tmp_path: Path, name: str, data: bytes, warned: list[str]) -> None:
+    (tmp_path / name).write_bytes(data)
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", answer_template=TEMPLATE, attachments=[name])
+    benchmark.save(tmp_path / "a.yaml")
+
+    found = Benchmark.check_file(tmp_path / "a.yaml", "all").warnings
+
+    assert [what for what in warned if what in str(found)] == warned
+    assert len(found) == len(warned)
+
+
 def test_check_names_the_package_that_pages_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7\n")
