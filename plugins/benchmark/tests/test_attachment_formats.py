@@ -102,6 +102,15 @@ def test_a_url_in_a_table_is_refused_with_its_line(tmp_path: Path) -> None:
         Benchmark.load(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize("cell", ["a.png,b.png", "a.png\nb.pdf", '["a.png"]'])
+def test_another_separator_in_a_table_is_refused(tmp_path: Path, cell: str) -> None:
+    quoted = cell.replace('"', '""')
+    (tmp_path / "a.csv").write_text(f'question,answer,attachments\nWhich?,42,"{quoted}"\n', "utf-8")
+
+    with pytest.raises(BenchmarkFileError, match="separated by `;`"):
+        Benchmark.load(tmp_path / "a.csv")
+
+
 def test_a_question_is_not_equal_with_another_file(tmp_path: Path) -> None:
     one, other = Benchmark.create("n"), Benchmark.create("n")
     one.add_question("Which?", attachments=["a/x.png"])
