@@ -102,12 +102,42 @@ def test_a_url_in_a_table_is_refused_with_its_line(tmp_path: Path) -> None:
         Benchmark.load(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize("cell", ["a.png,b.png", "a.png\nb.pdf", '["a.png"]'])
+def test_another_separator_in_a_table_is_refused(tmp_path: Path, cell: str) -> None:
+    quoted = cell.replace('"', '""')
+    (tmp_path / "a.csv").write_text(f'question,answer,attachments\nWhich?,42,"{quoted}"\n', "utf-8")
+
+    with pytest.raises(BenchmarkFileError, match="separated by `;`"):
+        Benchmark.load(tmp_path / "a.csv")
+
+
 def test_a_question_is_not_equal_with_another_file(tmp_path: Path) -> None:
     one, other = Benchmark.create("n"), Benchmark.create("n")
     one.add_question("Which?", attachments=["a/x.png"])
     other.add_question("Which?", attachments=["b/x.png"])
 
     assert one.questions[0].changed(date_created=None) != other.questions[0].changed(date_created=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "warned"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(9) + b"IEND....", []),
+        ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(9), ["is probably cut off"]),
+        ("a.jpg", b"\xff\xd8\xff" + bytes(9), ["is probably cut off"]),
+        ("a.pdf", b"%PDF-1.7\ntrailer << /Encrypt 5 0 R >>\n%%EOF", ["is encrypted"]),
+    ],
+)
+def test_check_warns_of_files_that_services_refuse(tmp_path: Path, name: str, data: bytes, warned: list[str]) -> None:
+    (tmp_path / name).write_bytes(data)
+    benchmark = Benchmark.create("Doses")
+    benchmark.add_question("Which dose?", answer_template=TEMPLATE, attachments=[name])
+    benchmark.save(tmp_path / "a.yaml")
+
+    found = Benchmark.check_file(tmp_path / "a.yaml", "all").warnings
+
+    assert [what for what in warned if what in str(found)] == warned
+    assert len(found) == len(warned)
 
 
 def test_check_names_the_package_that_pages_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

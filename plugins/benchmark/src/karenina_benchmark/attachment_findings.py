@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_engine.check.attachments import QuestionFiles
 from karenina_engine.journal.named_files import find_data
+from karenina_toolkit.attachments.completeness import find_flaw
 from karenina_toolkit.attachments.media_types import IMAGES, MAX_MESSAGE
 from karenina_toolkit.attachments.pdf_pages import missing_package
 from karenina_toolkit.attachments.photo_position import has_position
@@ -46,11 +47,14 @@ def find_problems(
             problem = found.problem_of(attachment)
             if problem is None and attachment.pages is not None:
                 problem = missing_package()
-            if problem is not None and attachment.source in found.missing:
-                yield False, problem, "only items that have a result run without the file"
-            elif problem is not None:
-                yield True, problem, ""
-            elif attachment.media_type in IMAGES and _names_its_place(attachment):
+            if problem is not None:
+                missing = attachment.source in found.missing
+                yield not missing, problem, "only items that have a result run without the file" if missing else ""
+                continue
+            flaw = find_flaw(attachment.media_type, Path(attachment.source).read_bytes())
+            if flaw is not None:
+                yield False, f"the file {attachment.name!r} {flaw}", "save it again"
+            if attachment.media_type in IMAGES and _names_its_place(attachment):
                 what = f"the photo {attachment.name!r} states where it was taken, and the model gets this too"
                 yield False, what, "remove the GPS position, for example with exiftool -gps:all= FILE"
         size = sum(attachment.size for attachment in attachments)

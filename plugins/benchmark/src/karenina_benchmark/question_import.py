@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, explain_error, suggest_key
@@ -15,6 +16,7 @@ from karenina_core.catalog import read_catalog
 from karenina_core.data.question import Question
 from karenina_core.namespaces import third_parties
 from karenina_core.text import compose
+from karenina_toolkit.attachments.media_types import SUFFIXES
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import Rubric
@@ -123,7 +125,10 @@ def read_questions(
                 "; ".join(["write a question there, or delete the row; nothing was imported", *table.warnings]),
             )
         extra = {name: values.pop(name) for name in list(values) if name not in FIELDS}
-        fields = _convert_fields(values, separator)
+        try:
+            fields = _convert_fields(values, separator)
+        except ValueError as error:
+            raise BenchmarkFileError(table.file, where, str(error), "write a.png; b.png") from error
         if not fields["id"]:
             fields["id"] = make_question_id(position, fields["question"])
             other = texts.setdefault(identify_text(fields["question"], fields.get("attachments", ())), where)
@@ -219,10 +224,14 @@ def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFi
     return BenchmarkFileError(table.file, where, f"the file has no column {column!r}", cure)
 
 
+_ENDS_IN_SUFFIX: Final = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})\s*\Z", re.IGNORECASE)
+
+
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
     """Convert the cells of a row to a question's fields, in place.
 
-    Numbers become strings, lists and objects become JSON, and keywords and attachments are split.
+    Numbers become strings, lists and objects become JSON, and keywords and attachments are split. Raises `ValueError`
+    if attachments have another separator.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -232,6 +241,9 @@ def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, 
             values[name] = str(value)
     files = values.pop("attachments", None)
     if isinstance(files, str):
+        parts = re.split(r"[,\n]", files)
+        if files.lstrip().startswith("[") or len([part for part in parts if _ENDS_IN_SUFFIX.search(part)]) > 1:
+            raise ValueError(f"attachments: the paths are separated by `;`, not as in {files!r:.200}")
         files = [file for part in files.split(";") if (file := part.strip())]
     if files:
         values["attachments"] = files if isinstance(files, list) else [files]

@@ -14,7 +14,7 @@ from karenina_core.text import compose
 from karenina_engine.check.questions import files_of
 from karenina_engine.run.matrix import judges_of
 from karenina_engine.run.plugin_offers import configured_panel
-from karenina_toolkit.attachments.stated import Files, differ, files_in_result, files_of_question
+from karenina_toolkit.files_in_results import Files, differ, files_in_result, files_of_question
 from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.printable import in_one_line, quantity
 

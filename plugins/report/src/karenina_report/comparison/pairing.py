@@ -14,7 +14,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_report.statistics.columns import make_judge_namer
-from karenina_toolkit.attachments.stated import differ, files_in_result
+from karenina_toolkit.files_in_results import differ, files_in_result
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
