@@ -38,7 +38,7 @@ def _check(model: ModelConfig) -> None:
 
 
 def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-    """Return messages about questions in `asked` without recordings, and about recordings without questions.
+    """Return messages about questions in `asked` that have no recording, and recordings that have no question.
 
     `others` are questions that are not part of the run. Recordings for them are not reported.
     """

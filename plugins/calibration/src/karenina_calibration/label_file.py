@@ -42,7 +42,7 @@ class ExtractionLabel(BaseModel, defer_build=True):
 
 
 class Label(BaseModel, defer_build=True):
-    """One person's label for one answer. `right` is None if it is unclear or was not asked."""
+    """One person's label for one answer. `right` is None if the person was unsure or was not asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

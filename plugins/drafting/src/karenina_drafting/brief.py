@@ -83,7 +83,7 @@ _MOST_OTHERS: Final = 2
 
 
 class OtherAnswer(BaseModel, defer_build=True):
-    """The answer to another question, which the draft must reject."""
+    """An answer to a different question. The draft must reject it."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -107,7 +107,7 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
     for text in (*field.ground_truth, *field.synonyms, *field.choices):
         if len(text) > _LONGEST:
             what = f"the value {text[:40]!r}... has {len(text):,} characters"
-            raise ProposalError(f"{what}; copy at most {_LONGEST}, the part that a response must have")
+            raise ProposalError(f"{what}; copy at most {_LONGEST}, only the part that a response must contain")
     declare_kind = _KINDS.get(field.primitive, _declare_read)
     kind, truth, rule = declare_kind(field, texts)
     return {"type": kind, "description": field.description.strip(), "ground_truth": truth, "verify_with": rule}

@@ -287,8 +287,8 @@ def look_up(values: Any, path: str) -> Any:
 def _descend(value: Any, parts: Sequence[str]) -> Any:
     """Return the value at the remaining `parts` of a path, or `MISSING`.
 
-    A number selects an item of a list. Any other name selects that value in all items, and is `MISSING` if the list is
-    empty or an item lacks it.
+    A number selects an item of a list. Any other name selects the value with that name from every item; the result is
+    `MISSING` if the list is empty or an item lacks the value.
     """
     if not parts:
         return value

@@ -41,7 +41,7 @@ class plugin:  # noqa: N801 - the entry point's name
     def karenina_formats() -> Sequence[UnloadedFormat]:
         """Return the formats of other tools.
 
-        Their modules are only imported for files that may have one of these formats.
+        The module of a format is only imported for files that may be in it.
         """
         from karenina_importing.import_format import list_unloaded
 

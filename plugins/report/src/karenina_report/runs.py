@@ -238,7 +238,7 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
 
 
 def find_journal(source: Source) -> Path | None:
-    """Return the source itself if it is a journal, or else the journal of the run that wrote it, or None."""
+    """Return the source itself if it is a journal, otherwise the journal of the run that wrote it, if there is one."""
     if not isinstance(source, str | Path):
         return None
     path = Path(source)

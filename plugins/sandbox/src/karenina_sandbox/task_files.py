@@ -251,7 +251,7 @@ class TaskFiles:
                 await to_thread.run_sync(self._restore, changes.restored, folder)
                 await to_thread.run_sync(apply_patch, added, folder)
             except (ValueError, OSError) as error:
-                raise WorkspaceError(f"the workspace of a check cannot be made: {error}") from None
+                raise WorkspaceError(f"the workspace for a check cannot be created: {error}") from None
             yield folder
 
     def _restore(self, paths: Sequence[str], folder: Path) -> None:

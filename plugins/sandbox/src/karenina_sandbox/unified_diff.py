@@ -117,7 +117,7 @@ def _read(lines: list[bytes]) -> Iterator[_FileChange]:
             at += 1
         elif match := _HUNK.match(line):
             if change is None:
-                raise DiffError("the patch has a change without the name of a file")
+                raise DiffError("the patch contains a change without a file name")
             left, right = (1 if count is None else int(count) for count in (match[2], match[4]))
             body: list[tuple[bytes, bytes]] = []
             while at < len(lines) and (left > 0 or right > 0 or lines[at].startswith(_NO_NEWLINE)):
@@ -194,7 +194,7 @@ def _inside(path: str) -> Path:
 def _changed(change: _FileChange, folder: Path) -> bytes | None:
     """Return the new content of a file, or None if it is removed. Raises `DiffError` if the change does not fit."""
     if change.old is None and change.new is None:
-        raise DiffError("the patch has a change without the name of a file")
+        raise DiffError("the patch contains a change without a file name")
     content = b""
     if change.old is not None:
         try:

@@ -360,7 +360,7 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the process id stored in the journal while a process is using it, or None if there is none."""
+    """Return the ID of the process that is using the journal, as stored in it, or None if no process is."""
     try:
         database = open_to_read(path)
     except JournalError:

@@ -151,7 +151,7 @@ class Observers:
             try:
                 call(**arguments)
             except Exception as error:
-                logger.warning("an observer of %s failed in %s: %s", owner, hook, describe_error(error))
+                logger.warning("an observer from %s failed in %s: %s", owner, hook, describe_error(error))
 
 
 _NO_EVENTS: Final = nullcontext()

@@ -89,7 +89,7 @@ def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
 class Clusters:
     """The sums from which a `Rate` is computed, with items clustered by question.
 
-    Each open question takes the memory of two numbers. Call `fold` when a question is complete.
+    Each open question needs memory for only two numbers. Call `fold` when a question is complete.
     """
 
     __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items", "undecided")

@@ -58,7 +58,7 @@ def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, dist
     try:
         alone.register(observer, distribution=distribution, version=version)
     except PluginError as error:
-        raise PluginError(f"an observer of {distribution} {version} cannot be used: {error}") from error
+        raise PluginError(f"an observer from {distribution} {version} cannot be used: {error}") from error
     _add_hooks(listeners, alone)
 
 

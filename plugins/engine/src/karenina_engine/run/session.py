@@ -207,7 +207,7 @@ class RunSession:
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
         """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop.
 
-        If the run is not being executed, it will end as soon as it starts, and `then` is not called.
+        If the run has not started yet, it ends as soon as it starts, and `then` is not called.
         """
 
         def stop() -> None:

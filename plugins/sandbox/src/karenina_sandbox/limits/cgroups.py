@@ -181,7 +181,7 @@ def _read_own(text: str) -> dict[str, str]:
 
 
 def _remove(group: Path) -> None:
-    """Remove a group, which may take a moment after its processes were ended."""
+    """Remove a group. This may take a moment after its processes have been ended."""
     for _ in range(20):
         try:
             return group.rmdir()

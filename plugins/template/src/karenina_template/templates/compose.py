@@ -228,7 +228,7 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
         if not (isfinite(weight) and weight >= 0):
             raise ValueError(f"the weight of field {name!r} must be finite and at least 0, not {weight}")
         if not 0 <= score <= 1:
-            raise ValueError(f"the score of field {name!r} must be from 0 to 1, not {score}")
+            raise ValueError(f"the score of field {name!r} must be between 0 and 1, not {score}")
     greatest = max([weights[name] for name in names], default=0)
     if not greatest:
         return 0.0

@@ -114,7 +114,7 @@ class ObserverContract(RunContract):
     def observed_run(self, folder: Path) -> SampleRun:
         """Run the sample benchmark with `settings`. Fails if an observer fails."""
         run = self.run(folder, **self.settings)
-        assert "an observer of" not in run.err, run.err
+        assert "an observer from" not in run.err, run.err
         assert "the observers of" not in run.err, run.err
         return run
 
@@ -152,7 +152,7 @@ class ObserverContract(RunContract):
     def test_an_item_without_an_answer_is_no_error(self, tmp_path: Path) -> None:
         model = "openai:absent@http://127.0.0.1:1/v1"
         run = self.run(tmp_path, "--answering", model, "--no-journal", **self.settings, retry_connection=0)
-        assert "an observer of" not in run.err, run.err
+        assert "an observer from" not in run.err, run.err
         assert [result.outcome.judged for result in run.results] == [False] * len(GENES), run.err
 
 

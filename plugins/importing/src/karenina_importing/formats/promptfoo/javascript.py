@@ -73,7 +73,7 @@ class _Not:
 
 @dataclass(frozen=True, slots=True)
 class _All:
-    """A condition that holds if all of several conditions hold."""
+    """A condition that holds if all of its parts hold."""
 
     several: tuple[_Condition, ...]
 
