@@ -134,6 +134,7 @@ def test_rows_with_the_same_identifier_are_one_term(tmp_path: Path) -> None:
         ("a.csv", "", {}, "a.csv"),
         ("a.xlsx", "x", {}, "use one of .csv"),
         ("a.obo", "[Term]\nid GO\n", {}, "not a valid ontology"),
+        ("b.obo", "[Term]\nid: A:1\nname: x\n ! x\n", {}, "not a valid ontology"),
         ("a.owl", "<rdf", {}, "not a valid ontology"),
         ("a.obo", OBO, {"column": "name"}, "an ontology has no columns"),
         ("a.csv", "id,name\n1,TP63\n", {}, "a term of the table"),

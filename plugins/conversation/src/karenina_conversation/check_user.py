@@ -81,10 +81,10 @@ class CheckUser(Stage):
     """The check of a simulated user's messages. Items in which it finds a fault are not judged.
 
     A program looks for the ground truths of fields that a judge fills in. A user who says one of them before the
-    assistant does, and did not get it from the brief, has given the answer away. With `check_user`, the judge also looks
-    for contradictions with the brief, and for messages that do the assistant's work. The judge has to quote the sentence
-    that shows the fault; a sentence that no message contains is refused. If the judge gives no usable reply, a warning
-    is logged and the item is judged. The judge never sees a ground truth.
+    assistant does, and did not get it from the brief, has given the answer away. With `check_user`, the judge also
+    looks for contradictions with the brief, and for messages that do the assistant's work. The judge has to quote the
+    sentence that shows the fault; a sentence that no message contains is refused. If the judge gives no usable reply,
+    a warning is logged and the item is judged. The judge never sees a ground truth.
     """
 
     name = "CheckUser"

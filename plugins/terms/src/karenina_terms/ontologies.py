@@ -36,7 +36,9 @@ def read_ontology(path: Path) -> Iterator[Term]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about axioms that are not needed here
             ontology = Ontology(BytesIO(content), import_depth=0, threads=1)
-    except Exception as error:  # the parsers of pronto raise many kinds
+    except BaseException as error:  # the parsers of pronto raise many kinds
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a parser in Rust
+            raise
         what = f"the file is not a valid ontology: {type(error).__name__}: {error}"
         raise FileError(path, "", what, "correct the file, or write the names into a CSV file") from error
     for term in ontology.terms():
