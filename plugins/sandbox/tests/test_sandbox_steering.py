@@ -43,11 +43,13 @@ class Task:
 
     folder: Path
     source: Mapping[str, str] = field(default_factory=lambda: SOURCE)
+    added: Mapping[str, str] = field(default_factory=lambda: ADDED)
+    may_steer: list[str] = field(default_factory=list)
 
     def found(self, change: Callable[[Path], Any], **settings: Any) -> tuple[dict[str, str], list[str]]:
         """Return the files that the check finds after a change of the folder, and the changes that it did not use."""
         write(self.folder / "task", self.source)
-        write(self.folder / "added", ADDED)
+        write(self.folder / "added", self.added)
         change(write(self.folder / "after", self.source))
         patch = compare_folders(self.folder / "task", self.folder / "after")
         check = Check.model_validate({"run": ["python", "-c", LIST], "add": "added", **settings})
@@ -59,6 +61,7 @@ class Task:
         runner = CheckRunner(files, SANDBOX, policy, CommandLimiter(1), files.digest())
         await runner.load(check)
         result = await runner.run(check, patch)
+        self.may_steer = result.may_steer
         return json.loads(result.output or ""), result.not_used
 
 
@@ -161,3 +164,38 @@ def test_lost_files_that_steer_tests_come_back(tmp_path: Path) -> None:
     task = Task(tmp_path, {**SOURCE, "tests/conftest.py": "strict"})
     found, unused = task.found(replace_by_link)
     assert (found["tests/conftest.py"], unused) == ("strict", ["other/conftest.py", "tests/conftest.py"])
+
+
+BESIDE_TESTS = [
+    *("pkg/tests/__init__.py", "pkg/tests/program.py", "pkg/tests/pkg/core.py", "pkg/tests/sub/__init__.pyc"),
+    *("pkg/tests/core.so", "pkg/tests/more.json"),
+]
+
+
+def test_folders_of_hidden_tests_come_from_the_source(tmp_path: Path) -> None:
+    source = {"pkg/__init__.py": "old", "pkg/core.py": "old", "pkg/tests/__init__.py": "old"}
+    task = Task(tmp_path, source, {"pkg/tests/test_core.py": "tests"})
+    work = {"pkg/__init__.py": "new", "pkg/core.py": "new", "pkg/more.py": "new"}
+
+    found, unused = task.found(lambda after: write(after, {**work, **dict.fromkeys(BESIDE_TESTS, "new")}))
+    assert found == {**work, "pkg/tests/__init__.py": "old", "pkg/tests/test_core.py": "tests"}
+    assert unused == sorted(BESIDE_TESTS)
+    assert task.may_steer == ["pkg/__init__.py"]
+
+
+def test_a_package_that_contains_hidden_tests_is_work(tmp_path: Path) -> None:
+    task = Task(tmp_path, {"program.py": "old"}, {"calc/test_add.py": "tests"})
+    work = {"calc/__init__.py": "new", "calc/add.py": "new", "calc/data.json": "new"}
+
+    found, unused = task.found(lambda after: write(after, {**work, "calc/program.py": "cheat"}))
+    assert (set(found), unused) == ({*work, "program.py", "calc/test_add.py"}, ["calc/program.py"])
+    assert task.may_steer == ["calc/__init__.py"]
+
+
+def test_restored_tests_are_imported_as_the_source_has_it(tmp_path: Path) -> None:
+    task = Task(tmp_path, {**SOURCE, "tests/__init__.py": "old"})
+    assert task.found(delete, restore=["tests/test_*.py"])[1] == ["tests/__init__.py", "tests/test_program.py"]
+
+    rmtree(tmp_path / "after")
+    cheat = {"tests/__init__.py": "cheat", "tests/program.py": "cheat"}
+    assert task.found(lambda after: write(after, cheat), restore=["tests/test_*.py"])[1] == sorted(cheat)

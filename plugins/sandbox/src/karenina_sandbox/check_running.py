@@ -36,7 +36,8 @@ class CheckResult:
 
     `exit` is None if a limit ended it (`stopped_by`), or if it could not be started (`cannot_start` states why).
     `output` and `error_output` are None if they are too long. `report` contains the tests, or the reason why there is
-    no report. It is None if the check has none. `not_used` lists changes of the agent that the check did not use.
+    no report. It is None if the check has none. `not_used` lists changes of the agent that the check did not use, and
+    `may_steer` those that it used and that Python runs when it imports tests.
     """
 
     exit: int | None = None
@@ -47,6 +48,7 @@ class CheckResult:
     cannot_start: str | None = None
     report: TestReport | str | None = None
     not_used: list[str] = field(default_factory=list)
+    may_steer: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -145,7 +147,11 @@ class CheckRunner:
             result = await self._run(check, folder, alone=False)
             if result.stopped_by == "time":
                 result = await self._run(check, folder, alone=True)
-        return replace(result, not_used=[printable_name(path) for path in changes.not_used[:MOST_LISTED]])
+        return replace(
+            result,
+            not_used=[printable_name(path) for path in changes.not_used[:MOST_LISTED]],
+            may_steer=[printable_name(path) for path in changes.may_steer[:MOST_LISTED]],
+        )
 
     async def _installed(self, check: Check) -> frozenset[str]:
         """Return the names of the modules that are installed for the interpreter of a check.
