@@ -363,6 +363,19 @@ def test_a_field_that_no_check_fills_is_refused(root: Path, source: str, problem
         answer(root, [], question(checks=checks, answer={"total": field}))
 
 
+@pytest.mark.parametrize("missing", [[], ["progam.py"]])
+def test_a_restored_path_that_does_not_exist_is_an_error(root: Path, missing: list[str]) -> None:
+    restore = ["./program.py", "*.py", "hidden/", "hidden/report.py", "Makefile", *missing]
+    checks = {"tests": {**CHECKS["tests"], "restore": restore}}
+    load(root, question(checks=checks, answer={"fixed": FIXED}))
+    checked = run_karenina("check", str(root.parent / "tasks.yaml"), "--trust-all", plugins=Plugins.discover())
+
+    assert checked.code == (2 if missing else 0), checked.out
+    shown = " ".join(checked.out.split())
+    assert ("`restore` names 'progam.py', which is neither in" in shown) is bool(missing)
+    assert ("did you mean 'program.py'?" in shown) is bool(missing)
+
+
 def test_settings_that_a_sandbox_does_not_use_are_reported(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     answer(root, [], question(checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL}), sandbox_image="python:3")
     assert "sandbox_image has no effect" in caplog.text

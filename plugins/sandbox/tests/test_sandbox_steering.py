@@ -21,6 +21,7 @@ from karenina_sandbox.patch import Patch
 from karenina_sandbox.providers.none import SANDBOX
 from karenina_sandbox.sandbox import Policy
 from karenina_sandbox.task_files import TaskFiles
+from karenina_toolkit.files.workspace_copy import WorkspaceError
 
 LIST = (
     "import json, pathlib; print(json.dumps({path.as_posix(): path.read_text() for path in "
@@ -152,12 +153,18 @@ def test_restored_files_come_back_in_real_folders(task: Task, change: Callable[[
 
 def test_a_link_leads_to_no_restored_file(task: Task) -> None:
     def link(after: Path) -> None:
-        write(after, {"own/data.json": "mine"})
+        write(after, {"own/Makefile": "mine"})
         (after / "given").symlink_to("own")
 
-    found, unused = task.found(link, restore=["given/data.json"])
-    assert "given/data.json" not in found
+    found, unused = task.found(link, restore=["given/Makefile"])
+    assert "given/Makefile" not in found
     assert unused == ["given"]
+
+
+@pytest.mark.parametrize("restore", ["tests/case.json", "hidden/*.json", "added"])
+def test_no_check_restores_what_does_not_exist(task: Task, restore: str) -> None:
+    with pytest.raises(WorkspaceError, match="is neither in the folder"):
+        task.found(delete, restore=[restore])
 
 
 def test_lost_files_that_steer_tests_come_back(tmp_path: Path) -> None:

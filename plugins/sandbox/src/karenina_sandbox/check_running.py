@@ -16,6 +16,7 @@ from karenina_sandbox.junit import MOST_READ, BadReport, TestReport, read_junit
 from karenina_sandbox.patch import Patch, printable_name
 from karenina_sandbox.sandbox import CannotStart, Policy, Sandbox, SandboxError
 from karenina_sandbox.steering import ALWAYS_IMPORTED, LIST_MODULES, OWN_NAMES
+from karenina_toolkit.files.workspace_copy import WorkspaceError
 
 if TYPE_CHECKING:
     from karenina_sandbox.limiter import CommandLimiter
@@ -102,9 +103,15 @@ class CheckRunner:
     additions: dict[str, tuple[str, Patch]] = field(default_factory=dict)
 
     async def load(self, check: Check) -> None:
-        """Read what a check adds. Raises `WorkspaceError` or `DiffError` if it cannot be used."""
+        """Read what a check adds.
+
+        Raises `WorkspaceError` or `DiffError` if it cannot be used, or if `restore` names what does not exist.
+        """
         if check.add is not None and check.add not in self.additions:
             self.additions[check.add] = (self.files.digest(check.add), await self.files.additions(check.add))
+        added = [one.path for one in self.additions[check.add][1].entries] if check.add is not None else []
+        if missing := self.files.missing_restored(check.restore, added):
+            raise WorkspaceError(missing)
 
     async def solution(self) -> Patch | None:
         """Return the changes of the solution, if there is one.

@@ -11,7 +11,7 @@ from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
 from karenina_sandbox.fields import CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.leaks import LARGEST, MOST_FILES, LeakSearch, Message
-from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, strings_in, values_of, why_broken
+from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, restore_problems, strings_in, values_of, why_broken
 from karenina_sandbox.sandbox import SandboxError
 from karenina_sandbox.settings import sandbox_problem
 from karenina_sandbox.task_files import TaskFiles
@@ -38,7 +38,17 @@ class CheckRehearsal:
     def inspect(
         self, config: VerificationConfig, questions: Collection[Question], trust: Trust
     ) -> Iterator[tuple[Message, str]]:
-        """Yield what agents can see of hidden tests, solutions and ground truths, each with the question's id."""
+        """Yield what is wrong without running a check, each with the question's id.
+
+        This is what agents can see of hidden tests, solutions and ground truths, and `restore` of what does not exist.
+        """
+        for question in questions:
+            try:
+                fields = read_owned(CheckFields, question.extra)
+                problems = list(restore_problems(TaskFiles.find(config, question), fields, question))
+            except (WorkspaceError, ValueError):
+                continue  # a folder may be on another machine, and values are checked elsewhere
+            yield from ((("error", problem), question.id) for problem in problems)
         search = LeakSearch(config, trust)
         yield from search.messages(questions)
         if search.missing:

@@ -303,6 +303,24 @@ def strings_in(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
+def restore_problems(files: TaskFiles, fields: CheckFields, question: Question) -> Iterable[str]:
+    """Yield a message for each check that restores what does not exist, if no archive or patch has to be read for this.
+
+    Raises `WorkspaceError` if what a check adds cannot be found.
+    """
+    for name, check in fields.checks.items():
+        added: list[str] = []
+        if not files.source.is_dir() or is_diff(check.add or ""):
+            continue
+        if check.add is not None:
+            folder = files.beside(check.add)
+            if not folder.is_dir():
+                continue
+            added = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+        if missing := files.missing_restored(check.restore, added):
+            yield f"the check {name!r} of question {question.id!r}: {missing}"
+
+
 def _find_problems(config: VerificationConfig, question: Question) -> Iterable[str]:
     """Yield a message for each reason why the checks of a question cannot run."""
     try:
@@ -311,6 +329,7 @@ def _find_problems(config: VerificationConfig, question: Question) -> Iterable[s
         for check in fields.checks.values():
             if check.add is not None and not is_diff(check.add):
                 files.beside(check.add)
+        yield from restore_problems(files, fields, question)
     except WorkspaceError as error:
         yield f"question {question.id!r}: {error}"
         return

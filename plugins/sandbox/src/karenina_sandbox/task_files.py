@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from karenina_core.text import did_you_mean
 from karenina_sandbox.capture.folders import apply_patch, compare_folders
 from karenina_sandbox.capture.trees import TreeWriter
 from karenina_sandbox.fields import is_diff
@@ -22,6 +23,7 @@ from karenina_sandbox.steering import (
     NewModule,
     initializes,
     is_below,
+    may_steer,
     new_modules,
     shadowing,
     steers,
@@ -197,6 +199,24 @@ class TaskFiles:
             path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in _names(restore)
         )
 
+    def missing_restored(self, restore: Sequence[str], added: Collection[str]) -> str | None:
+        """Return a message about the first name in `restore` that protects nothing, or None.
+
+        Names of files that build the program may name none, because no agent shall add one.
+        """
+        for given, name in zip(restore, _names(restore), strict=True):
+            if may_steer(name) or steers(name) or os.path.lexists(self.source / name) or name == ".":
+                continue
+            paths = [*added, *self._paths()]
+            if not any(self.is_restored(path, [name]) and not steers(path) for path in paths):
+                near = did_you_mean(name, paths, "")
+                return f"`restore` names {given!r}, which is neither in the folder {self.source} nor in `add`{near}"
+        return None
+
+    def _paths(self) -> Iterator[str]:
+        """Yield what is in the source."""
+        yield from self._restored_below(".", lambda _: True)
+
     def new_modules(self, patch: Patch) -> list[NewModule]:
         """Return the modules that a patch adds."""
         return list(new_modules(patch, self.source))
@@ -254,12 +274,12 @@ class TaskFiles:
             if one.kind != "directory" and (self.source / one.path).is_dir()
             for path in self._restored_below(one.path, is_restored)
         )
-        may_steer = (
+        reported = (
             one.path
             for one in used
             if one.kind != "deleted" and initializes(one.path) and one.path.rpartition("/")[0] in above_tests
         )
-        return UsedChanges(Patch(used), restored, tuple(sorted(dropped.union(restored))), tuple(may_steer))
+        return UsedChanges(Patch(used), restored, tuple(sorted(dropped.union(restored))), tuple(reported))
 
     def _restored_below(self, folder: str, is_restored: Callable[[str], bool]) -> Iterator[str]:
         """Yield what a check restores below a folder of the source, each folder before what it contains."""
