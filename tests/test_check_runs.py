@@ -266,6 +266,21 @@ def test_without_any_report_the_environment_is_broken(
     assert ("'tests' ended with 2 without a report on the" in why(result)) is (outcome == Outcome.STAGE_ERROR)
 
 
+@pytest.mark.parametrize(
+    ("writes_report", "reason"),
+    [
+        ("f.mkdir(); (f / 'TEST-a.xml').write_text('<testsuite/>')", "the report is a folder; join the files in it"),
+        ("f.write_text('<testsuite>')", "the report is not complete XML"),
+        ("f.symlink_to('program.py')", "the report is a link, which is not followed"),
+        ("f.open('wb').truncate(30_000_000)", "the report is larger than 20,000,000 bytes"),
+    ],
+)
+def test_why_a_report_is_not_used_is_told(root: Path, writes_report: str, reason: str) -> None:
+    run = ["python", "-c", f"import pathlib, sys; f = pathlib.Path(sys.argv[1]); {writes_report}", "{report}"]
+    asked = question(checks={"tests": {"run": run, "report": "junit"}}, answer={"fixed": FIXED})
+    assert f"'tests' ended with 0, {reason}" in why(answer(root, [], asked))
+
+
 def test_pytest_runs_without_our_own_plugin(root: Path) -> None:
     asks = "def test_plugin(request):\n    assert not request.config.pluginmanager.has_plugin('karenina')\n"
     write_files(root / "task", {"test_plugins.py": asks})

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 UNCHANGED: Final = Patch()
 MOST_LISTED: Final = 1_000
 """The maximum number of changed files that a result lists."""
+NO_REPORT: Final = "without a report"
 _PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
+_UNREADABLE: Final = {
+    "directory": "the report is a folder; join the files in it into one",
+    "link": "the report is a link, which is not followed",
+}
 _INSTALLED: Final[dict[tuple[object, ...], frozenset[str]]] = {}
 """The names of installed modules, by sandbox and interpreter."""
 
@@ -70,6 +75,11 @@ class CheckResult:
     def tests(self) -> TestReport | None:
         """The tests in the report, if there is one."""
         return self.report if isinstance(self.report, TestReport) else None
+
+    @property
+    def without_report(self) -> str:
+        """The reason why there are no tests."""
+        return self.report if isinstance(self.report, str) else NO_REPORT
 
     def how_it_ended(self) -> str:
         """Describe how the command ended, for the reason why there is no value."""
@@ -214,10 +224,11 @@ class CheckRunner:
         """Return the tests in a report, or the reason why there is none."""
         try:
             content = await sandbox.read(report, MOST_READ)
-        except SandboxError as error:
-            return str(error)
+        except SandboxError:
+            return f"the report is larger than {MOST_READ:,} bytes"
         if content is None:
-            return "without a report"
+            kinds = {one.path: one.kind for one in (await sandbox.patch()).entries}
+            return _UNREADABLE.get(kinds.get(report, ""), NO_REPORT)
         try:
             return read_junit(content)
         except BadReport as error:

@@ -68,7 +68,7 @@ def read_junit(content: bytes) -> TestReport:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise BadReport(f"the report is not complete and well-formed XML: {error}") from None
+        raise BadReport(f"the report is not complete XML: {error}") from None
     if not reader.is_junit:
         raise BadReport("the report is XML, but not a JUnit report")
     worst = {name: outcome for outcome in _WORST for name, found in reader.found if found == outcome}

@@ -125,8 +125,8 @@ def _verdict(wrong: dict[str, str] | None) -> str:
 
 
 def _describe_missing(name: str, result: CheckResult) -> str:
-    """Describe how a check ended that wrote no report."""
-    return f"the check {name!r} {result.how_it_ended()}, without a report{result.last_words()}"
+    """Describe how a check ended that wrote no usable report."""
+    return f"the check {name!r} {result.how_it_ended()}, {result.without_report}{result.last_words()}"
 
 
 def _wrong_fields(

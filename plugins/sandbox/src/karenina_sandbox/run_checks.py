@@ -14,7 +14,7 @@ from karenina_core.models.ports import ErrorCategory, PortError, SourceFolder
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.text import did_you_mean
-from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
+from karenina_sandbox.check_running import NO_REPORT, UNCHANGED, CheckResult, CheckRunner
 from karenina_sandbox.fields import Check, CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.limiter import command_limiter
@@ -137,7 +137,7 @@ class RunChecks(Stage):
             base, *runs = results
             described[name] = self._offer(context, name, check, patch, runs)
             if check.report is not None and base.tests is None:
-                described[name]["untouched"] = f"{base.how_it_ended()}, without a report"
+                described[name]["untouched"] = f"{base.how_it_ended()}, {base.without_report}"
         context.set_result_field("checks", described)
 
     async def _results(
@@ -188,8 +188,8 @@ class RunChecks(Stage):
             return None
 
         base = await consult(UNCHANGED, why_base)
-        untouched = f"{base.how_it_ended()} without a report on the untouched folder"
-        why_no_report = f"the check {name!r} {untouched}, and gave none here"
+        reason = f" {NO_REPORT}" if base.without_report == NO_REPORT else f", {base.without_report},"
+        why_no_report = f"the check {name!r} {base.how_it_ended()}{reason} on the untouched folder, and gave none here"
         if patch is None or not is_recordable(patch):
             return [base]
         if check.report is not None and base.tests is None:
@@ -249,8 +249,11 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
         values |= dict.fromkeys(("output", "error_output"), (None, ended))
     if check.report is not None:
         tests = result.tests if result.stopped_by is None else None
-        missing = result.report if isinstance(result.report, str) else "without a report"
-        why = ended if result.stopped_by is not None or result.cannot_start is not None else f"{ended}, {missing}"
+        why = (
+            ended
+            if result.stopped_by is not None or result.cannot_start is not None
+            else f"{ended}, {result.without_report}"
+        )
         values["ended"] = (tests is not None, None)
         values |= {name: (getattr(tests, name) if tests is not None else None, why) for name in REPORT_LISTS}
     return values
