@@ -507,6 +507,52 @@ def test_the_patch_of_a_recording_is_checked(root: Path, row: Body, outcome: Out
     assert result.outcome == outcome, why(result)
 
 
+def test_why_a_patch_is_not_used_is_told(root: Path) -> None:
+    link = "diff --git a/hidden b/hidden\nnew file mode 120000\n--- /dev/null\n+++ b/hidden\n@@ -0,0 +1 @@\n+.\n"
+    result = judge_recording(root, {"response": "Done.", "patch": PATCH + link})
+
+    assert result.outcome == Outcome.WRONG
+    assert "the patch does not fit the folder: " in why(result)
+    assert "makes 'hidden' a link" in why(result)
+
+
+CREATED = """diff --git a/new.sh b/new.sh
+new file mode 100755
+--- /dev/null
++++ b/new.sh
+@@ -0,0 +1,2 @@
++#!/bin/sh
++echo total: 42
+"""
+
+
+@pytest.mark.parametrize(
+    ("creates", "solution", "outcome", "reason"),
+    [
+        (True, None, Outcome.STAGE_ERROR, "there is no file './new.sh' in the workspace; if the agent has to create"),
+        (True, CREATED.replace("755", "644"), Outcome.STAGE_ERROR, "no file './new.sh'"),
+        (True, CREATED, Outcome.CORRECT, ""),
+        (False, CREATED, Outcome.WRONG, "could not be started: there is no file './new.sh' in the workspace"),
+    ],
+)
+def test_a_solution_shows_that_agents_create_a_command(
+    root: Path, creates: bool, solution: str | None, outcome: Outcome, reason: str
+) -> None:
+    script = r"printf '#!/bin/sh\necho total: 42\n' > new.sh; chmod +x new.sh"
+    steps = [call("run_command", command=["sh", "-c", script])] if creates else []
+    solved = {} if solution is None else {"solution": solution}
+    asked = question(checks={"prints": {"run": ["./new.sh"]}}, answer={"total": TOTAL}, **solved)
+    result = answer(root, steps, asked)
+
+    assert (result.outcome, reason in why(result)) == (outcome, True), why(result)
+    if outcome == Outcome.CORRECT:
+        file = root.parent / "tasks.yaml"
+        options = ("--run-checks", "--sandbox", "none", "--trust-all")
+        checked = run_karenina("check", str(file), *options, plugins=Plugins.discover())
+        assert checked.code == 0, checked.out
+        assert "the check 'prints' can only be started with the solution" in checked.err
+
+
 def test_a_changed_patch_file_is_judged_again(root: Path) -> None:
     (root.parent / "work.patch").write_text("")
     assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.WRONG
@@ -612,7 +658,7 @@ def test_unused_patches_and_missing_reports_are_in_the_summary(root: Path, monke
     shown = " ".join(done.out.split())
     assert "1 patch could not be applied" in shown
     assert "1 answer judged by a check without a report on the untouched folder" in shown
-    assert "not known: the patch does not fit the folder (checks.tests.passed)" in shown
+    assert "not known: the patch does not fit the folder: " in shown
 
 
 def test_a_sandbox_that_is_missing_is_named_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

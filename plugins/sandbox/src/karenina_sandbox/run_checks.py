@@ -26,6 +26,7 @@ from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import is_recordable
 from karenina_template.question_template import known_values_of
 from karenina_template.templates.bound_template import ANSWER_CLASS
+from karenina_toolkit.agent_work import LEFT_FILES
 from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.plugin_lookup import plugins_of
 
@@ -63,7 +64,7 @@ class RunChecks(Stage):
 
     name = "RunChecks"
     scope = "answer"
-    requires = frozenset({WORKSPACE_PATCH})
+    requires = frozenset({WORKSPACE_PATCH, LEFT_FILES})
     optional = frozenset({ANSWER_CLASS})
     after = frozenset({Slot.GENERATE_ANSWER})
     offers = MappingProxyType({f"checks.*.{name}": kind for name, kind in {**_ANY, **_OF_REPORTS}.items()})
@@ -172,6 +173,9 @@ class RunChecks(Stage):
 
         async def why_base(result: CheckResult) -> str | None:
             why = why_broken(check, result)
+            solution = await runner.solution() if why and may_be_created(check, result) else None
+            if solution and (await consult(solution, repeat=3)).cannot_start is None:
+                return None
             return why and f"on the untouched folder, the check {name!r} {why}"
 
         async def why_solution(result: CheckResult) -> str | None:
@@ -210,7 +214,8 @@ class RunChecks(Stage):
         for value_name in value_names(check):
             source = f"checks.{name}.{value_name}"
             if not found:
-                unused = "the patch does not fit the folder" if patch is None else "the agent's changes are too large"
+                problem = context.get_artifact(LEFT_FILES).problem
+                unused = f"the patch does not fit the folder: {problem}" if patch is None else problem
                 context.offer_value(source, None, why=unused, counts="wrong")
                 continue
             value, why = found[0][value_name]
@@ -262,7 +267,10 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
 def why_broken(check: Check, base: CheckResult) -> str | None:
     """Return why the result on the untouched folder shows a broken environment, or None."""
     if base.cannot_start is not None:
-        return base.how_it_ended()
+        program = check.run[0]
+        created = "/" in program and not program.startswith("/")
+        cure = "; if the agent has to create it, set `solution`, or run it as sh -c" if created else ""
+        return f"{base.how_it_ended()}{cure}"
     if not check.passing_before:
         return None
     if base.tests is None:
@@ -276,6 +284,11 @@ def why_broken(check: Check, base: CheckResult) -> str | None:
     near = nearest_names(missing[0], all_names) if plain_test_name(missing[0]) not in all_names else []
     hint = f"; the report has no test {missing[0]!r}, the nearest are: {', '.join(near)}" if near else ""
     return f"does not pass {shown}, which passing_before names{hint}"
+
+
+def may_be_created(check: Check, base: CheckResult) -> bool:
+    """Return whether a command that cannot be started on the untouched folder may be one that the agent creates."""
+    return base.cannot_start is not None and not check.passing_before
 
 
 async def make_runner(
