@@ -266,6 +266,21 @@ def test_without_any_report_the_environment_is_broken(
     assert ("'tests' ended with 2 without a report on the" in why(result)) is (outcome == Outcome.STAGE_ERROR)
 
 
+@pytest.mark.parametrize(
+    ("writes_report", "reason"),
+    [
+        ("f.mkdir(); (f / 'TEST-a.xml').write_text('<testsuite/>')", "the report is a folder; join the files in it"),
+        ("f.write_text('<testsuite>')", "the report is not complete XML"),
+        ("f.symlink_to('program.py')", "the report is a link, which is not followed"),
+        ("f.open('wb').truncate(30_000_000)", "the report is larger than 20,000,000 bytes"),
+    ],
+)
+def test_why_a_report_is_not_used_is_told(root: Path, writes_report: str, reason: str) -> None:
+    run = ["python", "-c", f"import pathlib, sys; f = pathlib.Path(sys.argv[1]); {writes_report}", "{report}"]
+    asked = question(checks={"tests": {"run": run, "report": "junit"}}, answer={"fixed": FIXED})
+    assert f"'tests' ended with 0, {reason}" in why(answer(root, [], asked))
+
+
 def test_pytest_runs_without_our_own_plugin(root: Path) -> None:
     asks = "def test_plugin(request):\n    assert not request.config.pluginmanager.has_plugin('karenina')\n"
     write_files(root / "task", {"test_plugins.py": asks})
@@ -361,6 +376,19 @@ def test_a_field_that_no_check_fills_is_refused(root: Path, source: str, problem
     field = {"from": source, "ground_truth": ["x"] if source.endswith("passed") else "x"}
     with pytest.raises(ConfigError, match=problem):
         answer(root, [], question(checks=checks, answer={"total": field}))
+
+
+@pytest.mark.parametrize("missing", [[], ["progam.py"]])
+def test_a_restored_path_that_does_not_exist_is_an_error(root: Path, missing: list[str]) -> None:
+    restore = ["./program.py", "*.py", "hidden/", "hidden/report.py", "Makefile", *missing]
+    checks = {"tests": {**CHECKS["tests"], "restore": restore}}
+    load(root, question(checks=checks, answer={"fixed": FIXED}))
+    checked = run_karenina("check", str(root.parent / "tasks.yaml"), "--trust-all", plugins=Plugins.discover())
+
+    assert checked.code == (2 if missing else 0), checked.out
+    shown = " ".join(checked.out.split())
+    assert ("`restore` names 'progam.py', which is neither in" in shown) is bool(missing)
+    assert ("did you mean 'program.py'?" in shown) is bool(missing)
 
 
 def test_settings_that_a_sandbox_does_not_use_are_reported(root: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -479,6 +507,52 @@ def test_the_patch_of_a_recording_is_checked(root: Path, row: Body, outcome: Out
     assert result.outcome == outcome, why(result)
 
 
+def test_why_a_patch_is_not_used_is_told(root: Path) -> None:
+    link = "diff --git a/hidden b/hidden\nnew file mode 120000\n--- /dev/null\n+++ b/hidden\n@@ -0,0 +1 @@\n+.\n"
+    result = judge_recording(root, {"response": "Done.", "patch": PATCH + link})
+
+    assert result.outcome == Outcome.WRONG
+    assert "the patch does not fit the folder: " in why(result)
+    assert "makes 'hidden' a link" in why(result)
+
+
+CREATED = """diff --git a/new.sh b/new.sh
+new file mode 100755
+--- /dev/null
++++ b/new.sh
+@@ -0,0 +1,2 @@
++#!/bin/sh
++echo total: 42
+"""
+
+
+@pytest.mark.parametrize(
+    ("creates", "solution", "outcome", "reason"),
+    [
+        (True, None, Outcome.STAGE_ERROR, "there is no file './new.sh' in the workspace; if the agent has to create"),
+        (True, CREATED.replace("755", "644"), Outcome.STAGE_ERROR, "no file './new.sh'"),
+        (True, CREATED, Outcome.CORRECT, ""),
+        (False, CREATED, Outcome.WRONG, "could not be started: there is no file './new.sh' in the workspace"),
+    ],
+)
+def test_a_solution_shows_that_agents_create_a_command(
+    root: Path, creates: bool, solution: str | None, outcome: Outcome, reason: str
+) -> None:
+    script = r"printf '#!/bin/sh\necho total: 42\n' > new.sh; chmod +x new.sh"
+    steps = [call("run_command", command=["sh", "-c", script])] if creates else []
+    solved = {} if solution is None else {"solution": solution}
+    asked = question(checks={"prints": {"run": ["./new.sh"]}}, answer={"total": TOTAL}, **solved)
+    result = answer(root, steps, asked)
+
+    assert (result.outcome, reason in why(result)) == (outcome, True), why(result)
+    if outcome == Outcome.CORRECT:
+        file = root.parent / "tasks.yaml"
+        options = ("--run-checks", "--sandbox", "none", "--trust-all")
+        checked = run_karenina("check", str(file), *options, plugins=Plugins.discover())
+        assert checked.code == 0, checked.out
+        assert "the check 'prints' can only be started with the solution" in checked.err
+
+
 def test_a_changed_patch_file_is_judged_again(root: Path) -> None:
     (root.parent / "work.patch").write_text("")
     assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.WRONG
@@ -584,7 +658,7 @@ def test_unused_patches_and_missing_reports_are_in_the_summary(root: Path, monke
     shown = " ".join(done.out.split())
     assert "1 patch could not be applied" in shown
     assert "1 answer judged by a check without a report on the untouched folder" in shown
-    assert "not known: the patch does not fit the folder (checks.tests.passed)" in shown
+    assert "not known: the patch does not fit the folder: " in shown
 
 
 def test_a_sandbox_that_is_missing_is_named_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,10 @@ ATTACKS = {
     "modules that shadow the standard library and tests": new("json.py", FORGE)
     + new("hidden/json.py", FORGE)
     + new("hidden/test_program/__init__.py", FORGE),
+    "an __init__.py beside hidden tests that lets every test pass": new(
+        "hidden/__init__.py", "import _pytest.python as p\np.Function.runtest = lambda self: None\n"
+    ),
+    "a right module beside hidden tests": new("hidden/program.py", "def add(a, b):\n    return a + b\n"),
     "the end of the process before the tests": instead("import os\nos._exit(0)\n"),
     "a report that is there before": new("report.xml", "<testsuites/>\n") + new(".karenina-report-0.xml", "<x/>\n"),
 }

@@ -80,6 +80,17 @@ def test_the_exit_code_is_that_of_the_command(tmp_path: Path, script: str, exit_
     assert (result.exit, result.stopped_by) == (exit_code, None)
 
 
+def test_why_a_file_of_the_workspace_cannot_be_started_is_told(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    reasons = {"./run.sh": "not executable; run chmod", "./new.sh": "no file './new.sh'", "./folder": "is not a file"}
+    for name, reason in reasons.items():
+        with pytest.raises(CannotStart, match=reason):
+            run(tmp_path, name)
+    (tmp_path / "run.sh").chmod(0o755)
+    assert run(tmp_path, "./run.sh").output == b"ran\n"
+
+
 def test_input_and_output_are_passed_in_bounds(tmp_path: Path) -> None:
     policy = Policy(Limits(output=1000))
     result = run(tmp_path, "sh", "-c", "cat; echo bad >&2", stdin=b"x" * 5000, policy=policy)

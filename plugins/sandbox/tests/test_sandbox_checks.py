@@ -71,9 +71,44 @@ def test_tests_are_listed_by_their_worst_outcome() -> None:
 
 
 @pytest.mark.parametrize(
+    ("attributes", "outcome"),
+    [
+        ('status="run" result="completed"', "passed"),
+        ('status="PASSED"', "passed"),
+        ('status="notrun" result="suppressed"', "skipped"),
+        ('status="run" result="skipped"', "skipped"),
+        ('status="disabled"', "skipped"),
+        ('status="Not Run"', "skipped"),
+        ('status="fail"', "failed"),
+        ('status="failed"', "failed"),
+        ('status="error"', "errors"),
+    ],
+)
+def test_attributes_of_tests_state_that_they_did_not_pass(attributes: str, outcome: str) -> None:
+    found = read_junit(report(f'<testcase classname="t" name="a" {attributes}/>'))
+    assert getattr(found, outcome) == found.names() == ["t::a"]
+
+
+def test_no_test_of_a_suite_that_failed_has_passed() -> None:
+    suites = '<testsuite errors="1"><testcase name="a"/><error/></testsuite><testsuite><testcase name="b"/></testsuite>'
+    found = read_junit(report(suites, '<testcase name="c"><flakyFailure/></testcase>'))
+    assert (found.passed, found.errors) == (["::b", "::c"], ["::a"])
+
+
+def test_failures_that_a_report_counts_are_there() -> None:
+    two = '<testcase name="a"><failure/><error/></testcase>'
+    assert read_junit(f'<testsuite failures="1" errors="1">{two}</testsuite>'.encode()).errors == ["::a"]
+    for suite in ('<testsuite failures="3"', '<testsuite errors="1" failures="2"'):
+        with pytest.raises(BadReport, match="contradicts itself: a suite counts 3 failures and errors, of which 2"):
+            read_junit(f"<testsuites>{suite}>{two}</testsuite></testsuites>".encode())
+
+
+@pytest.mark.parametrize(
     "content",
     [
         b"",
+        report('<testcase name="a"><system-out>\x1b[31m</system-out></testcase>'),
+        b'<testsuites failures="1"><testsuite><testcase name="a"/></testsuite></testsuites>',
         b"<html/>",
         report('<testcase classname="t" name="a"/>')[:-14],
         b'<!DOCTYPE x [<!ENTITY a "b">]><testsuites>&a;</testsuites>',

@@ -21,6 +21,7 @@ from karenina_sandbox.patch import Patch
 from karenina_sandbox.providers.none import SANDBOX
 from karenina_sandbox.sandbox import Policy
 from karenina_sandbox.task_files import TaskFiles
+from karenina_toolkit.files.workspace_copy import WorkspaceError
 
 LIST = (
     "import json, pathlib; print(json.dumps({path.as_posix(): path.read_text() for path in "
@@ -43,11 +44,13 @@ class Task:
 
     folder: Path
     source: Mapping[str, str] = field(default_factory=lambda: SOURCE)
+    added: Mapping[str, str] = field(default_factory=lambda: ADDED)
+    may_steer: list[str] = field(default_factory=list)
 
     def found(self, change: Callable[[Path], Any], **settings: Any) -> tuple[dict[str, str], list[str]]:
         """Return the files that the check finds after a change of the folder, and the changes that it did not use."""
         write(self.folder / "task", self.source)
-        write(self.folder / "added", ADDED)
+        write(self.folder / "added", self.added)
         change(write(self.folder / "after", self.source))
         patch = compare_folders(self.folder / "task", self.folder / "after")
         check = Check.model_validate({"run": ["python", "-c", LIST], "add": "added", **settings})
@@ -59,6 +62,7 @@ class Task:
         runner = CheckRunner(files, SANDBOX, policy, CommandLimiter(1), files.digest())
         await runner.load(check)
         result = await runner.run(check, patch)
+        self.may_steer = result.may_steer
         return json.loads(result.output or ""), result.not_used
 
 
@@ -149,15 +153,56 @@ def test_restored_files_come_back_in_real_folders(task: Task, change: Callable[[
 
 def test_a_link_leads_to_no_restored_file(task: Task) -> None:
     def link(after: Path) -> None:
-        write(after, {"own/data.json": "mine"})
+        write(after, {"own/Makefile": "mine"})
         (after / "given").symlink_to("own")
 
-    found, unused = task.found(link, restore=["given/data.json"])
-    assert "given/data.json" not in found
+    found, unused = task.found(link, restore=["given/Makefile"])
+    assert "given/Makefile" not in found
     assert unused == ["given"]
+
+
+@pytest.mark.parametrize("restore", ["tests/case.json", "hidden/*.json", "added"])
+def test_no_check_restores_what_does_not_exist(task: Task, restore: str) -> None:
+    with pytest.raises(WorkspaceError, match="is neither in the folder"):
+        task.found(delete, restore=[restore])
 
 
 def test_lost_files_that_steer_tests_come_back(tmp_path: Path) -> None:
     task = Task(tmp_path, {**SOURCE, "tests/conftest.py": "strict"})
     found, unused = task.found(replace_by_link)
     assert (found["tests/conftest.py"], unused) == ("strict", ["other/conftest.py", "tests/conftest.py"])
+
+
+BESIDE_TESTS = [
+    *("pkg/tests/__init__.py", "pkg/tests/program.py", "pkg/tests/pkg/core.py", "pkg/tests/sub/__init__.pyc"),
+    *("pkg/tests/core.so", "pkg/tests/more.json"),
+]
+
+
+def test_folders_of_hidden_tests_come_from_the_source(tmp_path: Path) -> None:
+    source = {"pkg/__init__.py": "old", "pkg/core.py": "old", "pkg/tests/__init__.py": "old"}
+    task = Task(tmp_path, source, {"pkg/tests/test_core.py": "tests"})
+    work = {"pkg/__init__.py": "new", "pkg/core.py": "new", "pkg/more.py": "new"}
+
+    found, unused = task.found(lambda after: write(after, {**work, **dict.fromkeys(BESIDE_TESTS, "new")}))
+    assert found == {**work, "pkg/tests/__init__.py": "old", "pkg/tests/test_core.py": "tests"}
+    assert unused == sorted(BESIDE_TESTS)
+    assert task.may_steer == ["pkg/__init__.py"]
+
+
+def test_a_package_that_contains_hidden_tests_is_work(tmp_path: Path) -> None:
+    task = Task(tmp_path, {"program.py": "old"}, {"calc/test_add.py": "tests"})
+    work = {"calc/__init__.py": "new", "calc/add.py": "new", "calc/data.json": "new"}
+
+    found, unused = task.found(lambda after: write(after, {**work, "calc/program.py": "cheat"}))
+    assert (set(found), unused) == ({*work, "program.py", "calc/test_add.py"}, ["calc/program.py"])
+    assert task.may_steer == ["calc/__init__.py"]
+
+
+def test_restored_tests_are_imported_as_the_source_has_it(tmp_path: Path) -> None:
+    task = Task(tmp_path, {**SOURCE, "tests/__init__.py": "old"})
+    assert task.found(delete, restore=["tests/test_*.py"])[1] == ["tests/__init__.py", "tests/test_program.py"]
+
+    rmtree(tmp_path / "after")
+    cheat = {"tests/__init__.py": "cheat", "tests/program.py": "cheat"}
+    assert task.found(lambda after: write(after, cheat), restore=["tests/test_*.py"])[1] == sorted(cheat)

@@ -16,6 +16,7 @@ from karenina_sandbox.junit import MOST_READ, BadReport, TestReport, read_junit
 from karenina_sandbox.patch import Patch, printable_name
 from karenina_sandbox.sandbox import CannotStart, Policy, Sandbox, SandboxError
 from karenina_sandbox.steering import ALWAYS_IMPORTED, LIST_MODULES, OWN_NAMES
+from karenina_toolkit.files.workspace_copy import WorkspaceError
 
 if TYPE_CHECKING:
     from karenina_sandbox.limiter import CommandLimiter
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 UNCHANGED: Final = Patch()
 MOST_LISTED: Final = 1_000
 """The maximum number of changed files that a result lists."""
+NO_REPORT: Final = "without a report"
 _PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
+_UNREADABLE: Final = {
+    "directory": "the report is a folder; join the files in it into one",
+    "link": "the report is a link, which is not followed",
+}
 _INSTALLED: Final[dict[tuple[object, ...], frozenset[str]]] = {}
 """The names of installed modules, by sandbox and interpreter."""
 
@@ -36,7 +42,8 @@ class CheckResult:
 
     `exit` is None if a limit ended it (`stopped_by`), or if it could not be started (`cannot_start` states why).
     `output` and `error_output` are None if they are too long. `report` contains the tests, or the reason why there is
-    no report. It is None if the check has none. `not_used` lists changes of the agent that the check did not use.
+    no report. It is None if the check has none. `not_used` lists changes of the agent that the check did not use, and
+    `may_steer` those that it used and that Python runs when it imports tests.
     """
 
     exit: int | None = None
@@ -47,6 +54,7 @@ class CheckResult:
     cannot_start: str | None = None
     report: TestReport | str | None = None
     not_used: list[str] = field(default_factory=list)
+    may_steer: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -67,6 +75,11 @@ class CheckResult:
     def tests(self) -> TestReport | None:
         """The tests in the report, if there is one."""
         return self.report if isinstance(self.report, TestReport) else None
+
+    @property
+    def without_report(self) -> str:
+        """The reason why there are no tests."""
+        return self.report if isinstance(self.report, str) else NO_REPORT
 
     def how_it_ended(self) -> str:
         """Describe how the command ended, for the reason why there is no value."""
@@ -100,9 +113,15 @@ class CheckRunner:
     additions: dict[str, tuple[str, Patch]] = field(default_factory=dict)
 
     async def load(self, check: Check) -> None:
-        """Read what a check adds. Raises `WorkspaceError` or `DiffError` if it cannot be used."""
+        """Read what a check adds.
+
+        Raises `WorkspaceError` or `DiffError` if it cannot be used, or if `restore` names what does not exist.
+        """
         if check.add is not None and check.add not in self.additions:
             self.additions[check.add] = (self.files.digest(check.add), await self.files.additions(check.add))
+        added = [one.path for one in self.additions[check.add][1].entries] if check.add is not None else []
+        if missing := self.files.missing_restored(check.restore, added):
+            raise WorkspaceError(missing)
 
     async def solution(self) -> Patch | None:
         """Return the changes of the solution, if there is one.
@@ -145,7 +164,11 @@ class CheckRunner:
             result = await self._run(check, folder, alone=False)
             if result.stopped_by == "time":
                 result = await self._run(check, folder, alone=True)
-        return replace(result, not_used=[printable_name(path) for path in changes.not_used[:MOST_LISTED]])
+        return replace(
+            result,
+            not_used=[printable_name(path) for path in changes.not_used[:MOST_LISTED]],
+            may_steer=[printable_name(path) for path in changes.may_steer[:MOST_LISTED]],
+        )
 
     async def _installed(self, check: Check) -> frozenset[str]:
         """Return the names of the modules that are installed for the interpreter of a check.
@@ -201,10 +224,11 @@ class CheckRunner:
         """Return the tests in a report, or the reason why there is none."""
         try:
             content = await sandbox.read(report, MOST_READ)
-        except SandboxError as error:
-            return str(error)
+        except SandboxError:
+            return f"the report is larger than {MOST_READ:,} bytes"
         if content is None:
-            return "without a report"
+            kinds = {one.path: one.kind for one in (await sandbox.patch()).entries}
+            return _UNREADABLE.get(kinds.get(report, ""), NO_REPORT)
         try:
             return read_junit(content)
         except BadReport as error:

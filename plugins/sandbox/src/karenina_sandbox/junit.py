@@ -14,6 +14,15 @@ MOST_TESTS: Final = 200_000
 """The maximum number of tests in a report."""
 _LONGEST_NAME: Final = 2_000
 _OUTCOMES: Final = {"failure": "failed", "error": "errors", "skipped": "skipped"}
+_SUITES: Final = ("testsuite", "testsuites")
+_STATES: Final = {
+    **dict.fromkeys(("fail", "failed", "failure"), "failed"),
+    **dict.fromkeys(("error", "errored", "broken", "timeout", "aborted", "crashed"), "errors"),
+    **dict.fromkeys(("notrun", "disabled", "suppressed", "skip", "skipped", "ignored", "pending", "todo"), "skipped"),
+    **dict.fromkeys(("untested", "undefined", "inconclusive", "incomplete", "canceled", "cancelled"), "skipped"),
+}
+"""Outcomes by the values of `status` and `result` of tests, which GoogleTest, CTest and others write."""
+_WORST: Final = ("passed", "skipped", "failed", "errors")
 _DEEPEST: Final = 100
 
 
@@ -25,7 +34,8 @@ class BadReport(ValueError):
 class TestReport:
     """The tests of a report by outcome, each as `classname::name`, in the order of the report, without repeats.
 
-    A test that is reported several times, such as one whose teardown failed, has its worst outcome.
+    A test that is reported several times, such as one whose teardown failed, has its worst outcome. The tests of a
+    suite that failed as a whole are `errors`, unless they failed themselves.
     """
 
     __test__ = False
@@ -44,10 +54,12 @@ def read_junit(content: bytes) -> TestReport:
     """Return the tests in a JUnit report.
 
     The report was written by a program that may be hostile: document types, and with them entities, are refused. Raises
-    `BadReport` if the report is not complete, is too large, or is not a JUnit report.
+    `BadReport` if the report is not complete, is too large, is not a JUnit report, or counts more failures than it has.
     """
     if len(content) > MOST_READ:
         raise BadReport(f"the report is larger than {MOST_READ:,} bytes")
+    if not content:
+        raise BadReport("the report is empty")
     reader = _Reader()
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = reader.refuse_document_type
@@ -59,21 +71,31 @@ def read_junit(content: bytes) -> TestReport:
         raise BadReport(f"the report is not complete XML: {error}") from None
     if not reader.is_junit:
         raise BadReport("the report is XML, but not a JUnit report")
-    worst = {name: outcome for outcome in ("passed", "skipped", "failed", "errors") for name in reader.found[outcome]}
+    worst = {name: outcome for outcome in _WORST for name, found in reader.found if found == outcome}
     report = TestReport()
-    for name in dict.fromkeys(reader.order):
+    for name in dict.fromkeys(name for name, _ in reader.found):
         getattr(report, worst[name]).append(name)
     return report
 
 
+@dataclass(slots=True)
+class _Suite:
+    """An open suite: the number of its first test, the failures that it counts and has, and whether it failed."""
+
+    first: int
+    counted: int
+    shown: int = 0
+    failed: bool = False
+
+
 class _Reader:
-    """The tests found while a report is parsed."""
+    """The tests found while a report is parsed, each with an outcome."""
 
     def __init__(self) -> None:
-        self.found: dict[str, set[str]] = {name: set() for name in ("passed", *_OUTCOMES.values())}
-        self.order: list[str] = []
+        self.found: list[tuple[str, str]] = []
         self.is_junit = False
         self._depth = 0
+        self._suites: list[_Suite] = []
         self._test: str | None = None
         self._outcome = "passed"
 
@@ -83,24 +105,55 @@ class _Reader:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Note the start of an element. Raises `BadReport` if there are too many."""
+        tag = tag.casefold()
         self._depth += 1
         if self._depth == 1:
-            self.is_junit = tag in ("testsuites", "testsuite")
-        if self._depth > _DEEPEST or len(self.order) > MOST_TESTS:
+            self.is_junit = tag in _SUITES
+        if self._depth > _DEEPEST or len(self.found) > MOST_TESTS:
             raise BadReport(f"the report has more than {MOST_TESTS:,} tests, or is nested too deeply")
-        if tag == "testcase":
+        if tag in _SUITES:
+            counts = [attributes.get(name, "") for name in ("failures", "errors")]
+            counted = sum(int(count[:9]) for count in counts if count.isascii() and count.isdigit())
+            self._suites.append(_Suite(len(self.found), counted))
+        elif tag == "testcase":
             name = f"{attributes.get('classname', '')}::{attributes.get('name', '')}"
             self._test, self._outcome = name[:_LONGEST_NAME], "passed"
-        elif self._test is not None and tag in _OUTCOMES and self._outcome != "errors":
-            self._outcome = _OUTCOMES[tag]
+            for key in ("status", "result"):
+                state = "".join(filter(str.isalpha, attributes.get(key, "").casefold()))
+                self._worsen(_STATES.get(state, "passed"))
+            self._note_failures(self._outcome in ("failed", "errors"))
+        elif tag in _OUTCOMES:
+            if self._test is not None:
+                self._worsen(_OUTCOMES[tag])
+            elif self._suites and tag != "skipped":
+                self._suites[-1].failed = True
+            self._note_failures(tag != "skipped")
+
+    def _worsen(self, outcome: str) -> None:
+        self._outcome = max(self._outcome, outcome, key=_WORST.index)
+
+    def _note_failures(self, number: int) -> None:
+        if self._suites:
+            self._suites[-1].shown += number
 
     def end(self, tag: str) -> None:
-        """Note the end of an element."""
+        """Note the end of an element. Raises `BadReport` if a suite counts more failures than it has."""
+        tag = tag.casefold()
         self._depth -= 1
         if tag == "testcase" and self._test is not None:
-            self.found[self._outcome].add(self._test)
-            self.order.append(self._test)
+            self.found.append((self._test, self._outcome))
             self._test = None
+        elif tag in _SUITES:
+            suite = self._suites.pop()
+            if suite.counted > suite.shown:
+                raise BadReport(
+                    f"the report contradicts itself: a suite counts {suite.counted} failures and errors, of which "
+                    f"{suite.shown} are there"
+                )
+            self._note_failures(suite.shown)
+            if suite.failed:
+                rest = [(name, found if found == "failed" else "errors") for name, found in self.found[suite.first :]]
+                self.found[suite.first :] = rest
 
 
 def plain_test_name(name: str) -> str:

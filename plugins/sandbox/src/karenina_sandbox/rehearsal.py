@@ -11,7 +11,15 @@ from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
 from karenina_sandbox.fields import CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.leaks import LARGEST, MOST_FILES, LeakSearch, Message
-from karenina_sandbox.run_checks import REPORT_LISTS, make_runner, strings_in, values_of, why_broken
+from karenina_sandbox.run_checks import (
+    REPORT_LISTS,
+    make_runner,
+    may_be_created,
+    restore_problems,
+    strings_in,
+    values_of,
+    why_broken,
+)
 from karenina_sandbox.sandbox import SandboxError
 from karenina_sandbox.settings import sandbox_problem
 from karenina_sandbox.task_files import TaskFiles
@@ -24,7 +32,6 @@ from karenina_toolkit.printable import quantity
 if TYPE_CHECKING:
     from karenina_core import Question, VerificationConfig
     from karenina_core.data.trust import Trust
-    from karenina_sandbox.patch import Patch
     from karenina_template.templates.bound_template import BoundTemplate
 
 
@@ -38,7 +45,17 @@ class CheckRehearsal:
     def inspect(
         self, config: VerificationConfig, questions: Collection[Question], trust: Trust
     ) -> Iterator[tuple[Message, str]]:
-        """Yield what agents can see of hidden tests, solutions and ground truths, each with the question's id."""
+        """Yield what is wrong without running a check, each with the question's id.
+
+        This is what agents can see of hidden tests, solutions and ground truths, and `restore` of what does not exist.
+        """
+        for question in questions:
+            try:
+                fields = read_owned(CheckFields, question.extra)
+                problems = list(restore_problems(TaskFiles.find(config, question), fields, question))
+            except (WorkspaceError, ValueError):
+                continue  # a folder may be on another machine, and values are checked elsewhere
+            yield from ((("error", problem), question.id) for problem in problems)
         search = LeakSearch(config, trust)
         yield from search.messages(questions)
         if search.missing:
@@ -74,8 +91,14 @@ class CheckRehearsal:
         found: list[Message] = []
         solution = await runner.solution()
         base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
+        solved = {}
+        if solution is not None:
+            solved = {name: await runner.run(check, solution) for name, check in fields.checks.items()}
         for name, check in fields.checks.items():
-            if broken := why_broken(check, base[name]):
+            created = name in solved and solved[name].cannot_start is None and may_be_created(check, base[name])
+            if created:
+                found.append(("note", f"{id}: the check {name!r} can only be started with the solution"))
+            elif broken := why_broken(check, base[name]):
                 found.append(("error", f"the environment is broken: the check {name!r} {broken}"))
             elif check.report is not None and base[name].tests is None:
                 found.append(("warning", f"on the untouched folder, {_describe_missing(name, base[name])}"))
@@ -84,16 +107,15 @@ class CheckRehearsal:
         if wrong is not None and not wrong:
             found.append(("warning", "all fields with checks are right on the untouched folder"))
         if solution is not None:
-            found += await self._try_solution(runner, fields, bound, solution, id)
+            found += self._try_solution(fields, bound, solved, id)
         return found
 
     @staticmethod
-    async def _try_solution(
-        runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, solution: Patch, id: str
+    def _try_solution(
+        fields: CheckFields, bound: BoundTemplate | None, results: dict[str, CheckResult], id: str
     ) -> list[Message]:
-        """Run the checks with the solution, and return what is wrong."""
+        """Return what is wrong with the results of the solution."""
         named = "the solution" if is_diff(fields.solution or "") else fields.solution
-        results = {name: await runner.run(check, solution) for name, check in fields.checks.items()}
         wrong = _wrong_fields(fields, bound, results)
         found: list[Message] = [("note", f"{id}: with {named}, {_verdict(wrong)}")]
         restored = sorted({path for result in results.values() for path in result.not_used})
@@ -115,8 +137,8 @@ def _verdict(wrong: dict[str, str] | None) -> str:
 
 
 def _describe_missing(name: str, result: CheckResult) -> str:
-    """Describe how a check ended that wrote no report."""
-    return f"the check {name!r} {result.how_it_ended()}, without a report{result.last_words()}"
+    """Describe how a check ended that wrote no usable report."""
+    return f"the check {name!r} {result.how_it_ended()}, {result.without_report}{result.last_words()}"
 
 
 def _wrong_fields(

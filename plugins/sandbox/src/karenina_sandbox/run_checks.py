@@ -14,7 +14,7 @@ from karenina_core.models.ports import ErrorCategory, PortError, SourceFolder
 from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.text import did_you_mean
-from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
+from karenina_sandbox.check_running import NO_REPORT, UNCHANGED, CheckResult, CheckRunner
 from karenina_sandbox.fields import Check, CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.limiter import command_limiter
@@ -26,6 +26,7 @@ from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import is_recordable
 from karenina_template.question_template import known_values_of
 from karenina_template.templates.bound_template import ANSWER_CLASS
+from karenina_toolkit.agent_work import LEFT_FILES
 from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.plugin_lookup import plugins_of
 
@@ -63,7 +64,7 @@ class RunChecks(Stage):
 
     name = "RunChecks"
     scope = "answer"
-    requires = frozenset({WORKSPACE_PATCH})
+    requires = frozenset({WORKSPACE_PATCH, LEFT_FILES})
     optional = frozenset({ANSWER_CLASS})
     after = frozenset({Slot.GENERATE_ANSWER})
     offers = MappingProxyType({f"checks.*.{name}": kind for name, kind in {**_ANY, **_OF_REPORTS}.items()})
@@ -137,7 +138,7 @@ class RunChecks(Stage):
             base, *runs = results
             described[name] = self._offer(context, name, check, patch, runs)
             if check.report is not None and base.tests is None:
-                described[name]["untouched"] = f"{base.how_it_ended()}, without a report"
+                described[name]["untouched"] = f"{base.how_it_ended()}, {base.without_report}"
         context.set_result_field("checks", described)
 
     async def _results(
@@ -172,6 +173,9 @@ class RunChecks(Stage):
 
         async def why_base(result: CheckResult) -> str | None:
             why = why_broken(check, result)
+            solution = await runner.solution() if why and may_be_created(check, result) else None
+            if solution and (await consult(solution, repeat=3)).cannot_start is None:
+                return None
             return why and f"on the untouched folder, the check {name!r} {why}"
 
         async def why_solution(result: CheckResult) -> str | None:
@@ -188,8 +192,8 @@ class RunChecks(Stage):
             return None
 
         base = await consult(UNCHANGED, why_base)
-        untouched = f"{base.how_it_ended()} without a report on the untouched folder"
-        why_no_report = f"the check {name!r} {untouched}, and gave none here"
+        reason = f" {NO_REPORT}" if base.without_report == NO_REPORT else f", {base.without_report},"
+        why_no_report = f"the check {name!r} {base.how_it_ended()}{reason} on the untouched folder, and gave none here"
         if patch is None or not is_recordable(patch):
             return [base]
         if check.report is not None and base.tests is None:
@@ -210,7 +214,8 @@ class RunChecks(Stage):
         for value_name in value_names(check):
             source = f"checks.{name}.{value_name}"
             if not found:
-                unused = "the patch does not fit the folder" if patch is None else "the agent's changes are too large"
+                problem = context.get_artifact(LEFT_FILES).problem
+                unused = f"the patch does not fit the folder: {problem}" if patch is None else problem
                 context.offer_value(source, None, why=unused, counts="wrong")
                 continue
             value, why = found[0][value_name]
@@ -249,8 +254,11 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
         values |= dict.fromkeys(("output", "error_output"), (None, ended))
     if check.report is not None:
         tests = result.tests if result.stopped_by is None else None
-        missing = result.report if isinstance(result.report, str) else "without a report"
-        why = ended if result.stopped_by is not None or result.cannot_start is not None else f"{ended}, {missing}"
+        why = (
+            ended
+            if result.stopped_by is not None or result.cannot_start is not None
+            else f"{ended}, {result.without_report}"
+        )
         values["ended"] = (tests is not None, None)
         values |= {name: (getattr(tests, name) if tests is not None else None, why) for name in REPORT_LISTS}
     return values
@@ -259,7 +267,10 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
 def why_broken(check: Check, base: CheckResult) -> str | None:
     """Return why the result on the untouched folder shows a broken environment, or None."""
     if base.cannot_start is not None:
-        return base.how_it_ended()
+        program = check.run[0]
+        created = "/" in program and not program.startswith("/")
+        cure = "; if the agent has to create it, set `solution`, or run it as sh -c" if created else ""
+        return f"{base.how_it_ended()}{cure}"
     if not check.passing_before:
         return None
     if base.tests is None:
@@ -273,6 +284,11 @@ def why_broken(check: Check, base: CheckResult) -> str | None:
     near = nearest_names(missing[0], all_names) if plain_test_name(missing[0]) not in all_names else []
     hint = f"; the report has no test {missing[0]!r}, the nearest are: {', '.join(near)}" if near else ""
     return f"does not pass {shown}, which passing_before names{hint}"
+
+
+def may_be_created(check: Check, base: CheckResult) -> bool:
+    """Return whether a command that cannot be started on the untouched folder may be one that the agent creates."""
+    return base.cannot_start is not None and not check.passing_before
 
 
 async def make_runner(
@@ -303,6 +319,24 @@ def strings_in(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
+def restore_problems(files: TaskFiles, fields: CheckFields, question: Question) -> Iterable[str]:
+    """Yield a message for each check that restores what does not exist, if no archive or patch has to be read for this.
+
+    Raises `WorkspaceError` if what a check adds cannot be found.
+    """
+    for name, check in fields.checks.items():
+        added: list[str] = []
+        if not files.source.is_dir() or is_diff(check.add or ""):
+            continue
+        if check.add is not None:
+            folder = files.beside(check.add)
+            if not folder.is_dir():
+                continue
+            added = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+        if missing := files.missing_restored(check.restore, added):
+            yield f"the check {name!r} of question {question.id!r}: {missing}"
+
+
 def _find_problems(config: VerificationConfig, question: Question) -> Iterable[str]:
     """Yield a message for each reason why the checks of a question cannot run."""
     try:
@@ -311,6 +345,7 @@ def _find_problems(config: VerificationConfig, question: Question) -> Iterable[s
         for check in fields.checks.values():
             if check.add is not None and not is_diff(check.add):
                 files.beside(check.add)
+        yield from restore_problems(files, fields, question)
     except WorkspaceError as error:
         yield f"question {question.id!r}: {error}"
         return

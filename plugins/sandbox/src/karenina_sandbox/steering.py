@@ -67,6 +67,9 @@ LIST_MODULES: Final = (
 )
 """A program that prints the names of the modules that are installed for an interpreter."""
 
+_TESTS: Final = re.compile(r"(?<![a-z])(tests?|specs?|hidden)(?![a-z])")
+"""Names of folders that contain nothing but tests."""
+
 _SUFFIXES: Final = (".py", ".pyc", ".pyw", ".so", ".pyd")
 _PATH_FILES: Final = (
     *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"),
@@ -83,6 +86,28 @@ def steers(path: str) -> bool:
 def may_steer(path: str) -> bool:
     """Return whether a file builds the program, and may also steer how tests run."""
     return _matches(path.rpartition("/")[2], BUILDING)
+
+
+def test_folders(added: Patch, restore: Sequence[str]) -> frozenset[str]:
+    """Return the folders that contain nothing but tests, of those with files that a check adds or restores.
+
+    These are the ones with a name such as `tests` or `hidden`: others may be packages of the program.
+    """
+    paths = [one.path for one in added.entries if one.kind == "file"]
+    paths += [name for name in restore if name.endswith(".py")]
+    folders = {path.rpartition("/")[0] for path in paths}
+    return frozenset(folder for folder in folders if _TESTS.search(folder.casefold()))
+
+
+def is_below(path: str, folders: Collection[str]) -> bool:
+    """Return whether a path is in one of some folders, or below."""
+    return any(path.startswith(f"{folder}/") for folder in folders)
+
+
+def initializes(path: str) -> bool:
+    """Return whether Python runs a file when it imports what is in its folder."""
+    name = path.rpartition("/")[2]
+    return name.startswith("__init__.") and name.endswith(_SUFFIXES)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
@@ -183,13 +208,42 @@ def shadowing(
     added: Patch,
     run: Sequence[str],
 ) -> set[str]:
-    """Return the paths of new modules that Python would import in place of installed modules."""
+    """Return the paths of new modules that Python would import in place of others.
+
+    The others are `installed` modules, and for a module beside tests also those of the workspace.
+    """
     found: set[str] = set()
     searched: dict[str, bool] = {}
+    tested = _top_level(source, patch, run) if modules else set()
     for module in modules:
-        if module.name in installed:
+        beside = module.name in tested and _has_tests(module.folder, source, added)
+        if module.name in installed or beside:
             if module.folder not in searched:
                 searched[module.folder] = is_searched(module.folder, source, patch, added, run)
             if searched[module.folder]:
                 found.add(module.path)
     return found
+
+
+def _top_level(source: Path, patch: Patch, run: Sequence[str]) -> set[str]:
+    """Return the names of modules and folders that programs in the workspace import."""
+    tops = {entry.name for entry in os.scandir(source) if entry.is_dir()}
+    tops |= {one.path for one in patch.entries if one.kind == "directory" and "/" not in one.path}
+    named = {name for name in tops if name == "src" or _is_named(name, source)}
+    folders = {"", *named, *(str(PurePosixPath(word).parent) for word in run if word.endswith(".py"))}
+    found = {
+        module.name for module in map(_module_of, patch.entries) if module is not None and module.folder in folders
+    }
+    return tops.union(found, *(_modules_in(source / folder) for folder in folders))
+
+
+def _has_tests(folder: str, source: Path, added: Patch) -> bool:
+    """Return whether there are tests right in a folder, of the source or of those that a check adds."""
+    if not folder:
+        return False
+    if any(one.path.rpartition("/")[0] == folder and one.path.endswith(".py") for one in added.entries):
+        return True
+    place = source / folder
+    return place.is_dir() and any(
+        "test" in one.name.casefold() and one.name.endswith(".py") for one in os.scandir(place)
+    )

@@ -6,7 +6,7 @@ import fnmatch
 import hashlib
 import os
 import stat
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +14,21 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from karenina_core.text import did_you_mean
 from karenina_sandbox.capture.folders import apply_patch, compare_folders
 from karenina_sandbox.capture.trees import TreeWriter
 from karenina_sandbox.fields import is_diff
 from karenina_sandbox.patch import Patch
-from karenina_sandbox.steering import NewModule, new_modules, shadowing, steers
+from karenina_sandbox.steering import (
+    NewModule,
+    initializes,
+    is_below,
+    may_steer,
+    new_modules,
+    shadowing,
+    steers,
+    test_folders,
+)
 from karenina_sandbox.unified_diff import MOST_READ, apply_diff
 from karenina_toolkit.files.safe_paths import open_file, resolve_links
 from karenina_toolkit.files.source_digest import digest_folder
@@ -44,12 +54,14 @@ if TYPE_CHECKING:
 class UsedChanges:
     """The part of an agent's changes that a check uses, and the paths of those that it does not.
 
-    `restored` are paths of the source that come back in folders that the agent deleted or replaced.
+    `restored` are paths of the source that come back in folders that the agent deleted or replaced. `may_steer` are
+    those of used files that Python runs when it imports tests below.
     """
 
     patch: Patch
     restored: tuple[str, ...] = ()
     not_used: tuple[str, ...] = ()
+    may_steer: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +199,24 @@ class TaskFiles:
             path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in _names(restore)
         )
 
+    def missing_restored(self, restore: Sequence[str], added: Collection[str]) -> str | None:
+        """Return a message about the first name in `restore` that protects nothing, or None.
+
+        Names of files that build the program may name none, because no agent shall add one.
+        """
+        for given, name in zip(restore, _names(restore), strict=True):
+            if may_steer(name) or steers(name) or os.path.lexists(self.source / name) or name == ".":
+                continue
+            paths = [*added, *self._paths()]
+            if not any(self.is_restored(path, [name]) and not steers(path) for path in paths):
+                near = did_you_mean(name, paths, "")
+                return f"`restore` names {given!r}, which is neither in the folder {self.source} nor in `add`{near}"
+        return None
+
+    def _paths(self) -> Iterator[str]:
+        """Yield what is in the source."""
+        yield from self._restored_below(".", lambda _: True)
+
     def new_modules(self, patch: Patch) -> list[NewModule]:
         """Return the modules that a patch adds."""
         return list(new_modules(patch, self.source))
@@ -194,12 +224,17 @@ class TaskFiles:
     def used_changes(self, patch: Patch, check: Check, added: Patch, installed: Collection[str]) -> UsedChanges:
         """Return what a check uses of an agent's changes, and what it takes from the source.
 
-        It takes from the source what steers tests and what `restore` names, and leaves out new modules that Python
-        would import in place of `installed` ones, of those that the check adds, and of those that it restores.
-        Raises `WorkspaceError` if a file of the source cannot be read.
+        It takes from the source what steers tests and what `restore` names, and leaves out new files in folders of
+        tests that the check adds, and new modules that Python would import in place of `installed` ones, of those that
+        the check adds, and of those that it restores. Raises `WorkspaceError` if a file of the source cannot be read.
         """
         covered = {one.path for one in added.entries}
         parents = {str(parent) for path in covered for parent in Path(path).parents}
+        tests = test_folders(added, _names(check.restore))
+
+        def is_restored(path: str) -> bool:
+            return self.is_restored(path, check.restore) or (initializes(path) and is_below(path, tests))
+
         modules = self.new_modules(patch)
         dropped = shadowing(modules, installed, source=self.source, patch=patch, added=added, run=check.run)
         dropped |= {
@@ -208,7 +243,17 @@ class TaskFiles:
             if one.path not in covered
             and any(place in covered or self.is_restored(place, check.restore) for place in one.places())
         }
-        dropped |= {one.path for one in patch.entries if self.is_restored(one.path, check.restore)}
+        dropped |= {
+            one.path
+            for one in patch.entries
+            if is_restored(one.path)
+            or (
+                one.kind in ("file", "link")
+                and one.path not in covered
+                and is_below(one.path, tests)
+                and not os.path.lexists(self.source / one.path)
+            )
+        }
         dropped |= {
             one.path
             for one in patch.entries
@@ -216,6 +261,7 @@ class TaskFiles:
             and not (self.source / one.path).is_dir()
             and any(name.startswith(f"{one.path}/") for name in _names(check.restore))
         }
+        above_tests = {"" if parent == "." else parent for parent in parents}
         covered |= parents
         used = tuple(
             one
@@ -226,17 +272,22 @@ class TaskFiles:
             path
             for one in used
             if one.kind != "directory" and (self.source / one.path).is_dir()
-            for path in self._restored_below(one.path, check.restore)
+            for path in self._restored_below(one.path, is_restored)
         )
-        return UsedChanges(Patch(used), restored, tuple(sorted(dropped.union(restored))))
+        reported = (
+            one.path
+            for one in used
+            if one.kind != "deleted" and initializes(one.path) and one.path.rpartition("/")[0] in above_tests
+        )
+        return UsedChanges(Patch(used), restored, tuple(sorted(dropped.union(restored))), tuple(reported))
 
-    def _restored_below(self, folder: str, restore: Sequence[str]) -> Iterator[str]:
+    def _restored_below(self, folder: str, is_restored: Callable[[str], bool]) -> Iterator[str]:
         """Yield what a check restores below a folder of the source, each folder before what it contains."""
         for above, folders, names in os.walk(self.source / folder, followlinks=True):
             inside = Path(above).relative_to(self.source)
             for name in sorted((*folders, *names)):
                 path = (inside / name).as_posix()
-                if self.is_restored(path, restore):
+                if is_restored(path):
                     yield path
 
     @asynccontextmanager

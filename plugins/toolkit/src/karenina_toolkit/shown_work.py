@@ -93,10 +93,11 @@ def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
         ended += f"; {counts or 'no tests'}" + (f" ({', '.join(bad[:_NAMED])}{more})" if bad else "")
     elif isinstance(report, str):
         ended += f"; {report}"
-    unused = [one for one in run.get("not_used") or () if isinstance(one, str)]
-    if unused:
-        more = f" and {len(unused) - _NAMED} more" if len(unused) > _NAMED else ""
-        ended += f"; changes that it did not use: {', '.join(unused[:_NAMED])}{more}"
+    for key, what in (("not_used", "did not use"), ("may_steer", "used, and that may steer tests")):
+        paths = [one for one in run.get(key) or () if isinstance(one, str)]
+        if paths:
+            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+            ended += f"; changes that it {what}: {', '.join(paths[:_NAMED])}{more}"
     output = "\n".join(text for key in ("output", "error_output") if isinstance(text := run.get(key), str) and text)
     return ShownCheck(name, ended, output, isinstance(report, Mapping))
 

@@ -19,7 +19,14 @@ from karenina_sandbox.limits.resources import counts_by_namespace, largest_file
 from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_memory
 from karenina_sandbox.providers.layers import LayeredSandbox
 from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
-from karenina_sandbox.providers.processes import BoundedReader, FirstProcess, check_command, open_reader, write_all
+from karenina_sandbox.providers.processes import (
+    BoundedReader,
+    FirstProcess,
+    check_command,
+    explain_program,
+    open_reader,
+    write_all,
+)
 from karenina_sandbox.sandbox import CannotStart, CommandResult, SandboxError, Stop
 
 _PAUSE: Final = 0.1
@@ -140,7 +147,8 @@ class _Command:
                     os.write(ready, b"1")
                 gate = await process.stdout.readline()
                 if gate == b"missing\n":
-                    raise CannotStart(explain_missing(name))
+                    layers = [folder / self.cwd for folder in self.sandbox.layers.visible]
+                    raise CannotStart(explain_program(name, layers) or explain_missing(name))
                 if gate != b"start\n":
                     raise SandboxError(f"the sandbox cannot be opened: {_last_line((await error_output.end())[0])}")
             started = time.monotonic()

@@ -28,7 +28,7 @@ from karenina_sandbox.providers.layers import (
     open_in_scratch,
 )
 from karenina_sandbox.providers.mounts import HOME, INSIDE, check_mounts
-from karenina_sandbox.providers.processes import BoundedReader, check_command, write_all
+from karenina_sandbox.providers.processes import BoundedReader, check_command, explain_program, write_all
 from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
 
 Engine = Literal["podman", "docker"]
@@ -163,7 +163,8 @@ class ContainerSandbox(LayeredSandbox):
         (out, out_cut), (err, err_cut) = await output.end(), await error_output.end()
         if not state.started:
             raise CannotStart(
-                f"the command {program!r} cannot be started in the image {self.policy.image}: "
+                explain_program(program, self.layers.visible)
+                or f"the command {program!r} cannot be started in the image {self.policy.image}: "
                 f"{state.error or err.decode('utf-8', 'replace').strip()}; correct it, or choose another image"
             )
         if stop is None and (state.out_of_memory or (memory is not None and memory.reached)):

@@ -17,7 +17,7 @@ from typing import Final
 
 from karenina_sandbox.capture.folders import compare_folders
 from karenina_sandbox.patch import Patch
-from karenina_sandbox.providers.processes import BoundedReader, open_reader
+from karenina_sandbox.providers.processes import BoundedReader, explain_program, open_reader
 from karenina_sandbox.sandbox import CannotStart, CommandResult, Policy, SandboxError, SandboxProvider, Stop
 from karenina_toolkit.files.safe_paths import open_file
 
@@ -72,7 +72,8 @@ class _Folder:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise CannotStart(f"the command {argv[0]!r} cannot be started: {error.strerror}") from None
+                why = explain_program(argv[0], [self.work / cwd])
+                raise CannotStart(why or f"the command {argv[0]!r} cannot be started: {error.strerror}") from None
             inner_ends.close()
             stopped = await self._attend(process, stdin, flood, within)
             (output, output_cut), (error_output, error_cut) = await asyncio.gather(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from karenina_sandbox.sandbox import CannotStart, SandboxError
@@ -29,6 +31,34 @@ def check_command(argv: Sequence[str]) -> None:
         raise CannotStart(f"the command cannot be passed to a program: {error}") from None
     if longest > _LONGEST_WORD or len(argv) > _MOST_WORDS:
         raise CannotStart("the command is too long; write its contents to a file")
+
+
+def explain_program(name: str, folders: Sequence[Path]) -> str | None:
+    """Return why a program of the workspace cannot be started, with a cure.
+
+    `folders` are the layers of the workspace, the most recent first. Returns None if `name` is no relative path, or one
+    that leads through links or out of the workspace.
+    """
+    path = Path(name)
+    if "/" not in name or path.is_absolute() or ".." in path.parts:
+        return None
+    for folder in folders:
+        mode = 0
+        try:
+            for part in (*reversed(path.parents), path):
+                mode = os.lstat(folder / part).st_mode
+                if stat.S_ISLNK(mode):
+                    return None
+        except OSError:
+            continue
+        if stat.S_ISCHR(mode):  # an overlay marks a deleted file in this way
+            break
+        if not stat.S_ISREG(mode):
+            return f"{name!r} is not a file"
+        if not mode & 0o111:
+            return f"the file {name!r} is not executable; run chmod +x on it, or start it as sh {name}"
+        return f"the file {name!r} cannot be started; correct the interpreter in its first line"
+    return f"there is no file {name!r} in the workspace"
 
 
 class BoundedReader:
