@@ -20,6 +20,7 @@ from karenina_sandbox.limits.usage import count_tasks, find_processes, measure_m
 from karenina_sandbox.providers.layers import LayeredSandbox
 from karenina_sandbox.providers.mounts import INSIDE, command_of, environment_of
 from karenina_sandbox.providers.processes import BoundedReader, FirstProcess, check_command, open_reader, write_all
+from karenina_sandbox.providers.seccomp import opened_filter
 from karenina_sandbox.sandbox import CannotStart, CommandResult, SandboxError, Stop
 
 _PAUSE: Final = 0.1
@@ -82,6 +83,7 @@ class _Command:
         arguments = [*sandbox.arguments, "--chdir", inside]
         command = [*sandbox.prefix, "/bin/sh", "-c", _GATE, "sh", *command_of(argv, sandbox.policy)]
         with ExitStack() as stack:
+            filtering = stack.enter_context(opened_filter())
             given = os.memfd_create("arguments")
             stack.callback(os.close, given)
             os.write(given, "\0".join(arguments).encode("utf-8", "surrogateescape"))
@@ -96,6 +98,10 @@ class _Command:
             reader, close = open_reader(status)
             stack.callback(close)
             channels = ["--args", str(given), "--json-status-fd", str(status_end), "--block-fd", str(ready_end)]
+            passed = [given, status_end, ready_end]
+            if filtering is not None:
+                channels += ["--seccomp", str(filtering)]
+                passed.append(filtering)
             try:
                 process = await asyncio.create_subprocess_exec(
                     sandbox.name,
@@ -108,7 +114,7 @@ class _Command:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
-                    pass_fds=(given, status_end, ready_end),
+                    pass_fds=passed,
                     start_new_session=True,
                 )
             except OSError as error:
