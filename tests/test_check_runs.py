@@ -553,6 +553,24 @@ def test_a_solution_shows_that_agents_create_a_command(
         assert "the check 'prints' can only be started with the solution" in checked.err
 
 
+def test_a_patch_that_cannot_be_read_is_not_judged(root: Path) -> None:
+    patch = "diff --git a/new.png b/new.png\nnew file mode 100644\nBinary files /dev/null and b/new.png differ\n"
+    result = judge_recording(root, {"response": "Done.", "patch": patch})
+
+    assert result.outcome == Outcome.STAGE_ERROR
+    assert "git diff --binary" in why(result)
+
+
+def test_a_patch_file_may_contain_any_bytes(root: Path) -> None:
+    added = "--- /dev/null\n+++ b/latin.txt\n@@ -0,0 +1 @@\n+caf\u00e9\n".encode("latin-1")
+    (root.parent / "work.patch").write_bytes(PATCH.encode() + added)
+    result = judge_recording(root, {"response": "Done.", "patch_file": "work.patch"})
+    assert result.outcome == Outcome.CORRECT, why(result)
+    assert (
+        judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}, replay=True).outcome == result.outcome
+    )
+
+
 def test_a_changed_patch_file_is_judged_again(root: Path) -> None:
     (root.parent / "work.patch").write_text("")
     assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.WRONG

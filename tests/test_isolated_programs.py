@@ -94,13 +94,14 @@ def test_an_mcp_server_cannot_read_the_folder_beside_its_workspace(tmp_path: Pat
     assert json.loads(looked) == ["FileNotFoundError"]
 
 
-def test_a_run_confines_mcp_servers_without_a_workspace(tmp_path: Path) -> None:
+def test_a_run_confines_mcp_servers_without_a_workspace(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     command = shlex.join([sys.executable, str(TALKING), "folder"])
     with recording_server(ToolCaller([call("folder", n=1)], "(/.+)")) as server:
         models = configuration(server.url, mcp_urls_dict={"s": command})
         config = VerificationConfig(**models, sandbox="bwrap", sandbox_mounts=[TALKING])
         (result,) = benchmark("/home/agent").run_verification(config)
     assert result.outcome == Outcome.CORRECT
+    assert "no effect" not in caplog.text
 
 
 def test_a_server_that_is_not_inside_is_named_before_the_run() -> None:

@@ -66,7 +66,18 @@ def import_rows(folder: Path, *rows: dict[str, Any]) -> str:
     return done.err
 
 
-def test_tasks_decide_by_their_tests(folder: Path) -> None:
+def test_a_missing_workspace_root_is_one_error(folder: Path) -> None:
+    (folder / "rows.jsonl").write_text("".join(json.dumps({**ROW, "instance_id": f"a-{n}"}) + "\n" for n in range(3)))
+    karenina("import", "rows.jsonl", "-o", "swe.yaml")
+    checked = karenina("check", "swe.yaml", "--sandbox", "none", "--trust-all", "--run-checks")
+    assert checked.code != 0
+    errors = [line for line in (checked.out + checked.err).splitlines() if "Error" in line or line.startswith("✗")]
+    assert len(errors) == 1
+    assert "no workspace root is set" in errors[0]
+
+
+def test_tasks_decide_by_their_tests(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_cli.commands.check_command._EVERY", 0.01)
     told = import_rows(folder, ROW)
     assert "at its base_commit, in a folder or tar archive with the name of the task" in told
 
@@ -74,6 +85,9 @@ def test_tasks_decide_by_their_tests(folder: Path) -> None:
     assert checked.code == 0, checked.err
     assert "acme__calc-1: on the untouched folder, wrong: resolved" in checked.err
     assert "acme__calc-1: with the solution, all fields with checks are right" in checked.err
+    progress = [line for line in checked.err.splitlines() if line.startswith("Checking")]
+    assert "Checking swe.yaml: 0 of 1 question rehearsed" in progress
+    assert len(set(progress)) == len(progress)
 
     with tarfile.open("repos/acme__calc-1.tar.gz", "w:gz") as archive:
         archive.add("repos/acme__calc-1", "calc-1f2e3d")

@@ -49,6 +49,16 @@ for name in ("/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/pro
     except OSError:
         pass
 """
+CALLS = """
+import ctypes, socket
+for family in range(1, 50):
+    try:
+        socket.socket(family, socket.SOCK_RAW if family in (16, 17) else socket.SOCK_STREAM).close()
+        print("SOCKET", family)
+    except OSError:
+        pass
+print("UNSHARE", ctypes.CDLL(None).unshare(0x10000000))
+"""
 COMMANDS = {
     "home": "ls -A {home}; cat {home}/.profile {home}/.bashrc",
     "other files": "cat {secret}; find / -xdev -name secret 2>/dev/null",
@@ -66,6 +76,7 @@ COMMANDS = {
 SCRIPTS = {
     "network": NETWORK,
     "kernel": KERNEL,
+    "calls": CALLS,
     "children": CHILDREN,
     "fork bomb": BOMB,
     "many files": FILES,

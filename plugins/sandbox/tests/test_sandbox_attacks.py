@@ -96,6 +96,12 @@ def test_settings_of_the_kernel_cannot_be_written(attacks: dict[str, Any]) -> No
     assert "OPENED" not in attacks["kernel"]["output"]
 
 
+def test_only_usual_sockets_and_no_namespaces_can_be_created(attacks: dict[str, Any]) -> None:
+    *sockets, unshared = attacks["calls"]["output"].splitlines()
+    assert {"SOCKET 1", "SOCKET 2"} <= set(sockets) <= {"SOCKET 1", "SOCKET 2", "SOCKET 10", "SOCKET 16"}
+    assert unshared == "UNSHARE -1"
+
+
 def test_nothing_outside_the_workspace_can_be_written(attacks: dict[str, Any]) -> None:
     assert "WROTE" not in attacks["outside"]["output"]
     assert "GOT" not in attacks["mounts"]["output"]

@@ -245,9 +245,10 @@ def test_binary_files_in_a_diff_of_git_are_written(tmp_path: Path) -> None:
         ("diff --git a/b b/b\nGIT binary patch\nliteral 3\n", "damaged"),
         ("diff --git a/b b/b\nGIT binary patch\nliteral 10\nJcmZ?wbhEHbWX\n\n", "damaged"),
         ("diff --git a/b b/b\nGIT binary patch\nliteral 99999999\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\n", "larger than"),
-        ("diff --git a/b b/b\nGIT binary patch\ndelta 10\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\n", "under a new name"),
+        ("diff --git a/b b/f\nnew file mode 100644\nrename from f\nrename to ../f\n", "outside the folder"),
+        ("diff --git a/f b/f\nGIT binary patch\ndelta 10\nRcmZ?wbhEHbWXMY`2LKM=0`mX>\n\n", "does not fit"),
         ("diff --git a/b b/b\nBinary files a/b and b/b differ\n", "git diff --binary"),
-        ("diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n", "a link"),
+        ("diff --git a/f b/f\nindex 1..2 120000\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+/etc\n", "the link 'f'"),
         ("--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+b\n", "which exists"),
     ],
 )

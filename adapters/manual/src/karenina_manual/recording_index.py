@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, FinishReason, Message
 from karenina_core.text import compose, replace_surrogates, replace_surrogates_in
 from karenina_toolkit.files import FileError
-from karenina_toolkit.files.bounded_files import read_text
+from karenina_toolkit.files.bounded_files import read_bytes
 from karenina_toolkit.files.json_values import has_lone_surrogate
 from karenina_toolkit.files.safe_paths import stays_below
 from karenina_toolkit.traces import (
@@ -488,7 +489,7 @@ def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
         if not isinstance(name, str) or not stays_below(folder, name):
             raise AdapterConfigError(f"recordings {place}: patch_file must name a file in the folder of the recordings")
         try:
-            patch = read_text(folder / name)
+            patch = _decode_patch(read_bytes(folder / name))
         except FileError as error:
             raise AdapterConfigError(f"recordings {place}: {error}") from None
     if patch is not None and not isinstance(patch, str):
@@ -502,6 +503,13 @@ def _read_digests(row: Mapping[str, Any]) -> tuple[str, ...] | None:
     if not isinstance(files, list) or not all(isinstance(file, Mapping) and "sha256" in file for file in files):
         return None
     return tuple(str(file["sha256"]) for file in files)
+
+
+def _decode_patch(data: bytes) -> str:
+    """Return a patch as text. Bytes that are not UTF-8, of files with another encoding, become surrogates."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # PowerShell writes `git diff > FILE` so
+        return data.decode("utf-16", "replace")
+    return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
 def _list_some(names: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from karenina_sandbox.patch import Patch, printable_name
 from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
 from karenina_sandbox.steering import may_steer
 from karenina_sandbox.task_files import TaskFiles
-from karenina_sandbox.unified_diff import DiffError
+from karenina_sandbox.unified_diff import DiffError, UnreadableDiff
 from karenina_sandbox.work import COMMAND_SECONDS, MOST_RECORDED, RunCommand, WorkspaceWork, is_recordable
 from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, has_unconfined_tools, works_in_folder
 from karenina_toolkit.files.bounded_files import format_size
@@ -144,6 +144,9 @@ class CaptureWorkspace(Stage):
         if work.diff is not None:
             try:
                 patch = await work.files.read_diff(work.diff)
+            except UnreadableDiff as error:
+                context.mark_error(f"the answer is not judged, because its patch cannot be used here: {error}")
+                return
             except DiffError as error:
                 problem = str(error)
             except WorkspaceError as error:

@@ -22,7 +22,7 @@ from karenina_sandbox.run_checks import (
 )
 from karenina_sandbox.sandbox import SandboxError
 from karenina_sandbox.settings import sandbox_problem
-from karenina_sandbox.task_files import TaskFiles
+from karenina_sandbox.task_files import TaskFiles, find_root
 from karenina_sandbox.unified_diff import DiffError
 from karenina_template.question_template import template_of
 from karenina_toolkit.files.workspace_copy import WorkspaceError
@@ -69,7 +69,11 @@ class CheckRehearsal:
             yield ("note", f"{what} not searched for hidden tests and ground truths{first}: {why}"), ""
 
     def unavailable(self, config: VerificationConfig) -> str | None:
-        """Return why the sandbox cannot be used, or None."""
+        """Return why the workspace root or the sandbox cannot be used, or None."""
+        try:
+            find_root(config)
+        except WorkspaceError as error:
+            return str(error)
         return sandbox_problem(config, plugins_of(config))
 
     async def run(self, config: VerificationConfig, question: Question, trust: Trust) -> Sequence[Message]:

@@ -21,7 +21,7 @@ from karenina_sandbox.limiter import command_limiter
 from karenina_sandbox.patch import Patch
 from karenina_sandbox.prepare_sandbox import OF_WORKSPACES, WORKSPACE_PATCH
 from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
-from karenina_sandbox.task_files import TaskFiles
+from karenina_sandbox.task_files import TaskFiles, find_root
 from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import is_recordable
 from karenina_template.question_template import known_values_of
@@ -29,6 +29,7 @@ from karenina_template.templates.bound_template import ANSWER_CLASS
 from karenina_toolkit.agent_work import LEFT_FILES
 from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.plugin_lookup import plugins_of
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
@@ -100,7 +101,12 @@ class RunChecks(Stage):
         Raises `ConfigError` for questions whose checks cannot run.
         """
         self._broken.clear()
-        problems = [problem for question in questions for problem in _find_problems(config, question)]
+        try:
+            if questions:
+                find_root(config)  # once, not for each question
+            problems = [problem for question in questions for problem in _find_problems(config, question)]
+        except WorkspaceError as error:
+            problems = [f"{quantity(len(questions), 'question')} with checks cannot be judged: {error}"]
         if questions and config.has("workspace_copy") and not config.setting("workspace_copy"):
             problems.append(
                 "checks compare an agent's copy of a folder with the folder itself; set workspace_copy = true"

@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     from karenina_sandbox.fields import Check
 
 
+def find_root(config: VerificationConfig) -> Path:
+    """Return the workspace root. Raises `WorkspaceError` if there is none that can be used."""
+    return resolve_root(config.setting("workspace_root") if config.has("workspace_root") else None)
+
+
 @dataclass(frozen=True, slots=True)
 class UsedChanges:
     """The part of an agent's changes that a check uses, and the paths of those that it does not.
@@ -83,7 +88,7 @@ class TaskFiles:
 
         An archive is not unpacked.
         """
-        root = resolve_root(config.setting("workspace_root") if config.has("workspace_root") else None)
+        root = find_root(config)
         if question.workspace_path is None:
             raise WorkspaceError(f"the question {question.id!r} has no workspace_path, which names its folder")
         most = config.setting("workspace_max_bytes") if config.has("workspace_max_bytes") else MOST_BYTES

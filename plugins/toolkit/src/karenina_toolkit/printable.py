@@ -77,9 +77,13 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 def quantity(count: int, noun: str) -> str:
     """Return a count with its noun, such as `1 item` or `2,000 items`.
 
-    `noun` is the singular form. Its plural must be formed by adding -s.
+    `noun` is the singular form, whose plural is formed by the usual rules: patches, replies, keys.
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy", "uy")):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
 
 
 def _visible(ch: str) -> str:

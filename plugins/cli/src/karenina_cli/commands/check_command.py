@@ -95,7 +95,10 @@ def check(
             if content is not None and not report.errors:
                 messages = _inspect(content, configure, "all" if trust_all else None)
                 if run_checks:
-                    messages += asyncio.run(_rehearse(content, configure(content), "all" if trust_all else None))
+                    rehearsed = partial(progress.update, "rehearsed")
+                    messages += asyncio.run(
+                        _rehearse(content, configure(content), "all" if trust_all else None, rehearsed)
+                    )
                 notes = [*notes, *(text for level, _, text in messages if level == "note")]
                 found = [_make_finding(content, level, id, text) for level, id, text in messages if level != "note"]
                 report = replace(report, findings=(*report.findings, *found))
@@ -147,9 +150,14 @@ def _make_finding(content: BenchmarkContent, level: Literal["error", "warning"],
 
 
 async def _rehearse(
-    content: BenchmarkContent, config: VerificationConfig, trust: Literal["all"] | None
+    content: BenchmarkContent,
+    config: VerificationConfig,
+    trust: Literal["all"] | None,
+    rehearsed: Callable[[int, int], None],
 ) -> list[tuple[Level, str, str]]:
     """Run the rehearsals of all questions, and return the messages, each with its level and the question's id.
+
+    `rehearsed` is called before each of them with the number of those that have ended, and the total.
 
     Raises `RestrictedValues` if the commands are not trusted, and `ConfigError` if nothing can be run.
     """
@@ -164,7 +172,8 @@ async def _rehearse(
     if problem := next((why for one in rehearsals if (why := one.unavailable(chosen)) is not None), None):
         raise ConfigError([problem])
     found = []
-    for one, question in asked:
+    for number, (one, question) in enumerate(asked):
+        rehearsed(number, len(asked))
         found += [(level, question.id, text) for level, text in await one.run(chosen, question, resolved)]
     return found
 
@@ -177,15 +186,19 @@ class _Progress:
         self._file = file
         self._step = ""
         self._done, self._total = 0, 0
+        self._printed = ""
 
     def update(self, step: str, done: int, total: int) -> None:
         """Record how many questions are finished in a step, and how many there are in total."""
         self._step, self._done, self._total = step, done, total
 
     def print_line(self) -> None:
-        """Print the current progress."""
+        """Print the current progress, unless it is the same as before."""
         counts = f": {self._done:,} of {quantity(self._total, 'question')} {self._step}" if self._step else ""
-        self._screen.note(f"{'Checking' if counts else 'Reading'} {self._file}{counts}")
+        line = f"{'Checking' if counts else 'Reading'} {self._file}{counts}"
+        if line != self._printed:
+            self._screen.note(line)
+        self._printed = line
 
 
 def _try_plans(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
@@ -42,6 +42,16 @@ def check_programs(plugins: Plugins, config: VerificationConfig, models: Sequenc
     ]
     if problems:
         raise ConfigError(problems)
+
+
+def find_used_sandbox(plugins: Plugins, config: VerificationConfig, models: Iterable[ModelConfig]) -> str | None:
+    """Return the distribution that offers the sandbox for programs of the models. It is None if nothing runs in one."""
+    if not any(_list_programs(plugins, model) for model in models):
+        return None
+    for offer in plugins.implementations(karenina_program_sandbox):
+        if offer.value(config=config, plugins=plugins) is not None:
+            return offer.distribution
+    return None
 
 
 def _list_programs(plugins: Plugins, model: ModelConfig) -> list[Sequence[str]]:

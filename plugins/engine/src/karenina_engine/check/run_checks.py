@@ -17,7 +17,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.calls.program_sandboxes import check_programs
+from karenina_engine.calls.program_sandboxes import check_programs, find_used_sandbox
 from karenina_engine.check.plugin_checks import OwnedFields, check_selection
 from karenina_engine.check.questions import texts_of
 from karenina_engine.check.stage_checks import check_configuration, check_models, check_stages
@@ -296,11 +296,13 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
     """Log a warning for each changed setting of a plugin whose stages are not in any plan.
 
-    Settings that are read by a planned stage of another plugin are skipped.
+    Settings that are read by a planned stage of another plugin are skipped, and those of a sandbox in which programs of
+    the models run.
     """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
-    used = {stage.distribution for stage in planned}
+    models = [model for _, model in configured_models(config)]
+    used = {*(stage.distribution for stage in planned), find_used_sandbox(plugins, config, models)}
     read = {name for stage in planned for name in stage.stage.reads}
     owned = all_settings()
     for name, value in config.given().items():

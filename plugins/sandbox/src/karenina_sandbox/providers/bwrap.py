@@ -11,7 +11,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -43,8 +43,12 @@ from karenina_sandbox.providers.mounts import (
     mount_arguments,
     workspace_arguments,
 )
+from karenina_sandbox.providers.seccomp import opened_filter
 from karenina_sandbox.providers.visibility import find_missing
 from karenina_sandbox.sandbox import Policy, ProgramProvider, SandboxError
+
+_OPEN_FILTER: Final = 'exec 9< "$1" && shift && exec "$@"'
+"""The script that opens the filter for bubblewrap, because whoever starts the program passes no descriptors to it."""
 
 
 class BwrapProvider:
@@ -135,13 +139,15 @@ class BwrapProvider:
         the files of the workspace get an unused owner.
         """
         uid, cgroup = None, None
+        stack = ExitStack()
         if os.geteuid() == 0:
             try:
                 uid = await asyncio.to_thread(choose_uid, workspace or Path("/"), in_place=workspace is not None)
             except OSError as error:
                 raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
         try:
-            wrapped = await asyncio.to_thread(_wrap, command, workspace, policy, uid, network)
+            filtering = stack.enter_context(opened_filter())
+            wrapped = await asyncio.to_thread(_wrap, command, workspace, policy, uid, network, filtering)
             cgroups = self._cgroups()
             if cgroups is not None:
                 try:
@@ -152,6 +158,7 @@ class BwrapProvider:
             # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be the program's.
             yield wrapped, environment_of(policy)
         finally:
+            stack.close()
             if cgroup is not None:
                 await asyncio.shield(asyncio.to_thread(cgroup.remove, patient=True))
             if uid is not None:
@@ -161,7 +168,14 @@ class BwrapProvider:
         return None if self._limited_by == "usage" else find_cgroups()
 
 
-def _wrap(command: Sequence[str], workspace: Path | None, policy: Policy, uid: int | None, network: bool) -> list[str]:
+def _wrap(
+    command: Sequence[str],
+    workspace: Path | None,
+    policy: Policy,
+    uid: int | None,
+    network: bool,
+    filtering: int | None,
+) -> list[str]:
     """Return a command of bubblewrap for a program that stays open. As root, give it the files of the workspace."""
     arguments = [*isolation(uid), *mount_arguments(policy)]
     if network:
@@ -179,7 +193,10 @@ def _wrap(command: Sequence[str], workspace: Path | None, policy: Policy, uid: i
     arguments += ["--chdir", HOME if workspace is None else str(workspace), *LAST]
     prefix = [] if uid is None else drop_to(uid)
     prefix += limiting_command(policy.limits, own_user=uid is not None)
-    return [require_program().path, *arguments, "--", *prefix, *command_of(command, policy)]
+    start = [require_program().path]
+    if filtering is not None:
+        start = ["/bin/sh", "-c", _OPEN_FILTER, "sh", f"/proc/{os.getpid()}/fd/{filtering}", *start, "--seccomp", "9"]
+    return [*start, *arguments, "--", *prefix, *command_of(command, policy)]
 
 
 SANDBOX: Final[ProgramProvider] = BwrapProvider()

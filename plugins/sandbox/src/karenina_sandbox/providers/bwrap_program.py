@@ -17,6 +17,7 @@ from typing import Final
 from karenina_core.catalog import install_command
 from karenina_sandbox.providers.layers import Layers
 from karenina_sandbox.providers.mounts import mount_arguments, workspace_arguments
+from karenina_sandbox.providers.seccomp import opened_filter
 from karenina_sandbox.sandbox import Policy, SandboxError
 
 _NAMESPACES: Final = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
@@ -116,9 +117,11 @@ def isolation(uid: int | None) -> list[str]:
 def _try(path: str, *, own_user: bool) -> str | None:
     """Return why a bubblewrap cannot open a sandbox here, with a cure, or None."""
     namespaces = isolation(None if own_user else 0)
-    trial = [path, *namespaces, *mount_arguments(Policy()), *LAST, "--", "true"]
     try:
-        done = _run(trial)
+        with opened_filter() as descriptor:
+            filtering = [] if descriptor is None else ["--seccomp", str(descriptor)]
+            trial = [path, *namespaces, *filtering, *mount_arguments(Policy()), *LAST, "--", "true"]
+            done = _run(trial, [] if descriptor is None else [descriptor])
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
     if done.returncode == 0:
@@ -132,9 +135,11 @@ def _try(path: str, *, own_user: bool) -> str | None:
     return f"{why[0]}; user namespaces may be disabled (in a container, by its runtime): enable them, or use podman"
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+def _run(command: Sequence[str], descriptors: Sequence[int] = ()) -> subprocess.CompletedProcess[bytes]:
     environment = {"PATH": os.defpath}
-    return subprocess.run(command, capture_output=True, timeout=60, env=environment, check=False)  # noqa: S603
+    return subprocess.run(  # noqa: S603
+        command, capture_output=True, timeout=60, env=environment, check=False, pass_fds=descriptors
+    )
 
 
 def _output(command: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from karenina_sandbox.providers.processes import (
     open_reader,
     write_all,
 )
+from karenina_sandbox.providers.seccomp import opened_filter
 from karenina_sandbox.sandbox import CannotStart, CommandResult, SandboxError, Stop
 
 _PAUSE: Final = 0.1
@@ -89,6 +90,7 @@ class _Command:
         arguments = [*sandbox.arguments, "--chdir", inside]
         command = [*sandbox.prefix, "/bin/sh", "-c", _GATE, "sh", *command_of(argv, sandbox.policy)]
         with ExitStack() as stack:
+            filtering = stack.enter_context(opened_filter())
             given = os.memfd_create("arguments")
             stack.callback(os.close, given)
             os.write(given, "\0".join(arguments).encode("utf-8", "surrogateescape"))
@@ -103,6 +105,10 @@ class _Command:
             reader, close = open_reader(status)
             stack.callback(close)
             channels = ["--args", str(given), "--json-status-fd", str(status_end), "--block-fd", str(ready_end)]
+            passed = [given, status_end, ready_end]
+            if filtering is not None:
+                channels += ["--seccomp", str(filtering)]
+                passed.append(filtering)
             try:
                 process = await asyncio.create_subprocess_exec(
                     sandbox.name,
@@ -115,7 +121,7 @@ class _Command:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
-                    pass_fds=(given, status_end, ready_end),
+                    pass_fds=passed,
                     start_new_session=True,
                 )
             except OSError as error:
