@@ -507,13 +507,18 @@ def test_the_patch_of_a_recording_is_checked(root: Path, row: Body, outcome: Out
     assert result.outcome == outcome, why(result)
 
 
-def test_why_a_patch_is_not_used_is_told(root: Path) -> None:
+@pytest.mark.parametrize(("patch", "outcome"), [(PATCH, Outcome.CORRECT), ("", Outcome.WRONG)])
+def test_a_link_in_place_of_hidden_tests_changes_no_verdict(root: Path, patch: str, outcome: Outcome) -> None:
     link = "diff --git a/hidden b/hidden\nnew file mode 120000\n--- /dev/null\n+++ b/hidden\n@@ -0,0 +1 @@\n+.\n"
-    result = judge_recording(root, {"response": "Done.", "patch": PATCH + link})
+    result = judge_recording(root, {"response": "Done.", "patch": patch + link})
+    assert result.outcome == outcome, why(result)
 
+
+def test_why_a_patch_is_not_used_is_told(root: Path) -> None:
+    other = PATCH.replace("\n-", "\n-not ", 1)
+    result = judge_recording(root, {"response": "Done.", "patch": other})
     assert result.outcome == Outcome.WRONG
     assert "the patch does not fit the folder: " in why(result)
-    assert "makes 'hidden' a link" in why(result)
 
 
 CREATED = """diff --git a/new.sh b/new.sh
