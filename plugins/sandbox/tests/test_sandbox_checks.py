@@ -16,11 +16,12 @@ from pydantic import ValidationError
 from karenina_core.errors import ConfigError
 from karenina_core.hooks import hookimpl
 from karenina_core.plugins import Plugins
+from karenina_sandbox.diffs.applying import apply_diff
+from karenina_sandbox.diffs.reading import DiffError
 from karenina_sandbox.fields import Check, CheckFields
 from karenina_sandbox.junit import BadReport, nearest_names, plain_test_name, read_junit, spelled_as
 from karenina_sandbox.limiter import CommandLimiter
 from karenina_sandbox.settings import find_provider
-from karenina_sandbox.unified_diff import DiffError, apply_diff
 
 
 @pytest.mark.parametrize(

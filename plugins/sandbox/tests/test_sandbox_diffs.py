@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from karenina_sandbox.capture.folders import compare_folders
-from karenina_sandbox.unified_diff import UnreadableDiff, apply_diff
+from karenina_sandbox.diffs.applying import apply_diff
+from karenina_sandbox.diffs.reading import UnreadableDiff
 
 NAME = "\u00fcn\u00ef \u00e9.txt"
 BIG = b"".join(b"line %d\n" % number for number in range(200))

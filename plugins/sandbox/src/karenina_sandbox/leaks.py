@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from karenina_core.namespaces import read_owned
 from karenina_sandbox.capture.folders import LEFT_OUT
+from karenina_sandbox.diffs.applying import applied_changes
+from karenina_sandbox.diffs.reading import DiffError
 from karenina_sandbox.fields import CheckFields, is_diff
 from karenina_sandbox.task_files import TaskFiles
-from karenina_sandbox.unified_diff import DiffError, applied_changes
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TemplateError
 from karenina_toolkit.files.safe_paths import open_file, resolve_links

@@ -13,12 +13,12 @@ from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.stages.stage import ServiceNeed
 from karenina_sandbox.capture.folders import MOST_KEPT
 from karenina_sandbox.check_running import MOST_LISTED
+from karenina_sandbox.diffs.reading import DiffError, UnreadableDiff
 from karenina_sandbox.limiter import command_limiter
 from karenina_sandbox.patch import Patch, printable_name
 from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
 from karenina_sandbox.steering import may_steer
 from karenina_sandbox.task_files import TaskFiles
-from karenina_sandbox.unified_diff import DiffError, UnreadableDiff
 from karenina_sandbox.work import COMMAND_SECONDS, MOST_RECORDED, RunCommand, WorkspaceWork, is_recordable
 from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, has_unconfined_tools, works_in_folder
 from karenina_toolkit.files.bounded_files import format_size

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.data.sections import KnownValue
 from karenina_core.namespaces import read_owned
 from karenina_sandbox.check_running import UNCHANGED, CheckResult, CheckRunner
+from karenina_sandbox.diffs.reading import DiffError
 from karenina_sandbox.fields import CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.leaks import LARGEST, MOST_FILES, LeakSearch, Message
@@ -23,7 +24,6 @@ from karenina_sandbox.run_checks import (
 from karenina_sandbox.sandbox import SandboxError
 from karenina_sandbox.settings import sandbox_problem
 from karenina_sandbox.task_files import TaskFiles, find_root
-from karenina_sandbox.unified_diff import DiffError
 from karenina_template.question_template import template_of
 from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.plugin_lookup import plugins_of

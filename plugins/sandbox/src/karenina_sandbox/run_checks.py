@@ -15,6 +15,7 @@ from karenina_core.namespaces import read_owned
 from karenina_core.stages.stage import ServiceNeed
 from karenina_core.text import did_you_mean
 from karenina_sandbox.check_running import NO_REPORT, UNCHANGED, CheckResult, CheckRunner
+from karenina_sandbox.diffs.reading import DiffError
 from karenina_sandbox.fields import Check, CheckFields, is_diff
 from karenina_sandbox.junit import nearest_names, plain_test_name, spelled_as
 from karenina_sandbox.limiter import command_limiter
@@ -22,7 +23,6 @@ from karenina_sandbox.patch import Patch
 from karenina_sandbox.prepare_sandbox import OF_WORKSPACES, WORKSPACE_PATCH
 from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
 from karenina_sandbox.task_files import TaskFiles, find_root
-from karenina_sandbox.unified_diff import DiffError
 from karenina_sandbox.work import is_recordable
 from karenina_template.question_template import known_values_of
 from karenina_template.templates.bound_template import ANSWER_CLASS

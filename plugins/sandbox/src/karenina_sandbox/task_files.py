@@ -17,6 +17,8 @@ from anyio import to_thread
 from karenina_core.text import did_you_mean
 from karenina_sandbox.capture.folders import apply_patch, compare_folders
 from karenina_sandbox.capture.trees import TreeWriter
+from karenina_sandbox.diffs.applying import apply_diff
+from karenina_sandbox.diffs.reading import MOST_READ
 from karenina_sandbox.fields import is_diff
 from karenina_sandbox.patch import Patch
 from karenina_sandbox.steering import (
@@ -29,7 +31,6 @@ from karenina_sandbox.steering import (
     steers,
     test_folders,
 )
-from karenina_sandbox.unified_diff import MOST_READ, apply_diff
 from karenina_toolkit.files.safe_paths import open_file, resolve_links
 from karenina_toolkit.files.source_digest import digest_folder
 from karenina_toolkit.files.workspace_archives import hold, opened_source, source_folder

@@ -1,0 +1,212 @@
+"""Reading a unified diff, as `git diff`, `git format-patch` and `diff -ru` write it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from karenina_core.errors import KareninaError
+from karenina_sandbox.diffs.binary import DamagedContent, TooLarge, read_content
+
+MOST_READ: Final = 50_000_000
+"""The maximum size of a diff in bytes."""
+LINK: Final = 0o120000
+_HUNK: Final = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_MARKS: Final = (b" ", b"+", b"-")
+_NO_NEWLINE: Final = b"\\"
+_CRLF: Final = re.compile(rb"^(?:diff --git |\+\+\+ )[^\n]*\r$", re.MULTILINE)
+_HEADER: Final = re.compile(rb"^(?:diff --git |\+\+\+ )", re.MULTILINE)
+_ESCAPES: Final = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+
+
+class DiffError(KareninaError, ValueError):
+    """Raised if a diff does not fit the files, or is none."""
+
+
+class UnreadableDiff(DiffError):
+    """Raised for a diff that git may be able to apply, but this module is not."""
+
+
+@dataclass(slots=True)
+class FileChange:
+    """The change of one file. `old` and `new` are None if the file does not exist before or after it.
+
+    If it is `copied`, the old file stays. `mode` is the new mode, `old_mode` the old one, if the diff states them.
+    `content` is the new content of a binary file, or None for a text. If `is_delta`, it states what differs.
+    """
+
+    old: str | None = None
+    new: str | None = None
+    mode: int | None = None
+    old_mode: int | None = None
+    copied: bool = False
+    named: str | None = None
+    """The name in `diff --git`, if it is the same before and after."""
+    has_prefixes: bool = True
+    """Whether the names begin with `a/` and `b/`."""
+    moved: bool = False
+    """Whether there are lines `rename` or `copy`, which have no prefixes."""
+    hunks: list[tuple[int, list[tuple[bytes, bytes]]]] = field(default_factory=list)
+    content: bytes | None = None
+    is_delta: bool = False
+
+    @property
+    def is_link(self) -> bool:
+        """Whether the new file is a link."""
+        return stat.S_IFMT(self.mode if self.mode is not None else self.old_mode or 0) == LINK
+
+
+def read_diff(diff: bytes) -> Iterator[FileChange]:
+    """Yield the changes in a diff. Raises `DiffError` if it cannot be read."""
+    return _read(_lines(diff))
+
+
+def _lines(diff: bytes) -> list[bytes]:
+    """Return the lines of a diff. If all of them have got a carriage return on their way, it is removed."""
+    first = _HEADER.search(diff)
+    if first is not None and _CRLF.match(diff, first.start()):
+        diff = diff.replace(b"\r\n", b"\n")
+    return diff.split(b"\n")
+
+
+def _read(lines: list[bytes]) -> Iterator[FileChange]:
+    """Yield the changes in the lines of a diff."""
+    change: FileChange | None = None
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if line.startswith(b"diff --git "):
+            if change is not None:
+                yield change
+            change = FileChange()
+            _read_names(change, line.removeprefix(b"diff --git ").rstrip())
+        elif line.startswith((b"diff --cc ", b"diff --combined ")):
+            raise UnreadableDiff("the patch is the combined diff of a merge; make it with `git diff COMMIT`")
+        elif change is not None and not change.hunks and _read_header(change, line, lines, at):
+            pass
+        elif line.startswith(b"--- ") and at < len(lines) and lines[at].startswith(b"+++ "):
+            if change is None or change.hunks:
+                if change is not None:
+                    yield change
+                change = FileChange()
+            if not change.moved:
+                change.old, change.new = _named(change, line[4:], lines[at][4:])
+            at += 1
+        elif match := _HUNK.match(line):
+            if change is None:
+                raise DiffError("the patch contains a change without a file name")
+            left, right = (1 if count is None else int(count) for count in (match[2], match[4]))
+            body: list[tuple[bytes, bytes]] = []
+            while at < len(lines) and (left > 0 or right > 0 or lines[at].startswith(_NO_NEWLINE)):
+                mark, text = lines[at][:1] or b" ", lines[at][1:]
+                if lines[at] == b"\r":  # editors remove the space of an empty line
+                    mark, text = b" ", b"\r"
+                at += 1
+                if mark == _NO_NEWLINE and body:
+                    body[-1] = (body[-1][0], body[-1][1].removesuffix(b"\n"))
+                elif mark in _MARKS:
+                    body.append((mark, text + b"\n"))
+                    left -= mark != b"+"
+                    right -= mark != b"-"
+                else:
+                    break
+            if left or right:
+                raise DiffError(f"the patch of {change.new or change.old!r} is cut off, or its line numbers are wrong")
+            change.hunks.append((int(match[1]), body))
+    if change is not None:
+        yield change
+
+
+def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
+    """Read a line between `diff --git` and the first hunk. Return whether it is one of those."""
+    name = change.new or change.old
+    if line.startswith(b"GIT binary patch"):
+        try:
+            change.content, change.is_delta = read_content(lines[at:], MOST_READ)
+        except DamagedContent as error:
+            kind = UnreadableDiff if isinstance(error, TooLarge) else DiffError
+            raise kind(f"the binary content of {name!r} in the patch {error}") from None
+    elif line.startswith(b"Binary files "):
+        if change.new is not None:
+            raise UnreadableDiff(f"the patch lacks the content of {name!r}; make it with `git diff --binary`")
+    elif line.startswith(b"new file mode "):
+        change.old, change.mode = None, _mode(line)
+    elif line.startswith(b"new mode "):
+        change.mode = _mode(line)
+    elif line.startswith(b"deleted file mode "):
+        change.new, change.old_mode = None, _mode(line)
+    elif line.startswith(b"index ") and len(line.split()) == 3:
+        change.old_mode = _mode(line)
+    elif line.startswith((b"rename from ", b"copy from ")):
+        change.old, change.moved = _decode(line.partition(b" from ")[2]), True
+        change.copied = line.startswith(b"copy")
+    elif line.startswith((b"rename to ", b"copy to ")):
+        change.new, change.moved = _decode(line.partition(b" to ")[2]), True
+    else:
+        return False
+    return True
+
+
+def _mode(line: bytes) -> int:
+    """Return the mode at the end of a line. Raises `DiffError` if there is none."""
+    try:
+        return int(line.split()[-1], 8)
+    except ValueError:
+        raise DiffError(f"the patch has a line without a mode: {ascii(line)[2:80]}") from None
+
+
+def _read_names(change: FileChange, names: bytes) -> None:
+    """Read the names after `diff --git`, which are equal but for their prefixes unless the file is moved.
+
+    There are no others of an empty file, or if only the mode changes.
+    """
+    middle = len(names) // 2
+    old, new = _decode(names[:middle]), _decode(names[middle + 1 :])
+    if len(names) % 2 and names[middle : middle + 1] == b" ":
+        if old == new:
+            change.old = change.new = change.named = old
+            change.has_prefixes = False
+        elif (name := _without_prefix(old)) == _without_prefix(new):
+            change.old = change.new = change.named = name
+
+
+def _decode(name: bytes) -> str:
+    """Return a file's name, which git writes in quotes if it has unusual characters."""
+    name = name.rstrip(b"\t\r\n")
+    if name[:1] == b'"' and name[-1:] == b'"':
+        name = re.sub(
+            rb"\\([0-3][0-7]{2}|.)",
+            lambda match: bytes([int(match[1], 8)]) if len(match[1]) == 3 else _ESCAPES.get(match[1], match[1]),
+            name[1:-1],
+        )
+    return os.fsdecode(name)
+
+
+def _named(change: FileChange, old: bytes, new: bytes) -> tuple[str | None, str | None]:
+    """Return the paths after `---` and `+++` without their prefixes, and None for /dev/null.
+
+    Git may also name what it compares (`i/`, `w/`, `c/`, `o/`), and `diff -r` two folders of any name.
+    """
+    before, after = (_decode(name.split(b"\t")[0]) for name in (old, new))
+    if "/dev/null" in (before, after):
+        name = change.named or _without_usual_prefix(after if before == "/dev/null" else before)
+        return (None if before == "/dev/null" else name, None if after == "/dev/null" else name)
+    if before == after and not change.has_prefixes:
+        return before, after
+    if before != after and _without_prefix(before) == _without_prefix(after) is not None:
+        return _without_prefix(before), _without_prefix(after)
+    return _without_usual_prefix(before), _without_usual_prefix(after)
+
+
+def _without_prefix(name: str) -> str | None:
+    """Return a path without its first folder, or None if it has none."""
+    return name.partition("/")[2] or None
+
+
+def _without_usual_prefix(name: str) -> str:
+    return name[2:] if name[:2] in ("a/", "b/") else name
