@@ -79,7 +79,7 @@ class ContainerProvider:
             raise SandboxError(f"the workspace {workspace} cannot be opened in a sandbox: {error}") from error
         arguments = isolation_arguments(self.name, policy, owner)
         arguments += ["--volume", f"{layers.changed}:{INSIDE}"]
-        return ContainerSandbox(policy, layers, given, engine=self.name, arguments=arguments)
+        return ContainerSandbox(policy, layers, given, engine=self.name, arguments=arguments, scratch=scratch)
 
     def _check(self, policy: Policy) -> None:
         """Raise `SandboxError` if the engine or the image cannot be used."""
@@ -98,10 +98,14 @@ class ContainerProvider:
 
 @dataclass(slots=True)
 class ContainerSandbox(LayeredSandbox):
-    """A workspace in which each command runs in a container of its own."""
+    """A workspace in which each command runs in a container of its own.
+
+    The engine is started in the folder `scratch`, because podman's monitor writes a file `oom` into its own.
+    """
 
     engine: Engine = "podman"
     arguments: Sequence[str] = ()
+    scratch: Path | None = None
 
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
@@ -128,7 +132,7 @@ class ContainerSandbox(LayeredSandbox):
         self, name: str, program: str, stdin: bytes, seconds: float, memory: _MemoryWatch | None = None
     ) -> CommandResult:
         """Start the container, and wait until it has ended or reaches a limit."""
-        process = await _start(self.engine, "start", "--attach", "--interactive", name)
+        process = await _start(self.engine, "start", "--attach", "--interactive", name, folder=self.scratch)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -362,11 +366,11 @@ async def _call_async(engine: Engine, *arguments: str, check: bool = True) -> st
     return out.decode("utf-8", "replace")
 
 
-async def _start(engine: Engine, *arguments: str) -> asyncio.subprocess.Process:
+async def _start(engine: Engine, *arguments: str, folder: Path | None = None) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
     try:
         return await asyncio.create_subprocess_exec(
-            engine, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            engine, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, start_new_session=True
         )
     except OSError as error:
         raise SandboxError(f"{engine} cannot be started: {error}") from error
