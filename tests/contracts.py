@@ -8,7 +8,7 @@ from typing import Any
 from karenina_core import ANY, ArtifactKeys, Slot, Stage
 from karenina_core.stages.stage import RegisteredStage
 from karenina_sandbox.prepare_sandbox import WORKSPACE_PATCH
-from karenina_toolkit.agent_work import AGENT_WORK
+from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES
 from karenina_toolkit.conversations import CONVERSATION
 
 K = ArtifactKeys
@@ -190,7 +190,7 @@ CONTRACTS = [
         "RubricEvaluation",
         Slot.RUBRIC_EVALUATION,
         requires={K.RAW_LLM_RESPONSE},
-        optional={K.TRACE_MESSAGES, K.TRACE_VALIDATION_FAILED, K.FINAL_AI_MESSAGE, CONVERSATION},
+        optional={K.TRACE_MESSAGES, K.TRACE_VALIDATION_FAILED, K.FINAL_AI_MESSAGE, CONVERSATION, LEFT_FILES},
         produces={
             K.RUBRIC_RESULT,
             K.DEEP_JUDGMENT_RUBRIC_PERFORMED,
@@ -275,7 +275,7 @@ ALTERNATIVES = [
         None,
         "answer",
         requires={AGENT_WORK, K.RAW_LLM_RESPONSE},
-        produces={WORKSPACE_PATCH},
+        produces={WORKSPACE_PATCH, LEFT_FILES},
         after={Slot.GENERATE_ANSWER},
         before={Slot.PARSE_TEMPLATE},
     ),
@@ -283,7 +283,7 @@ ALTERNATIVES = [
         "RunChecks",
         None,
         "answer",
-        requires={WORKSPACE_PATCH},
+        requires={WORKSPACE_PATCH, LEFT_FILES},
         optional={K.ANSWER_CLASS},
         after={Slot.GENERATE_ANSWER},
     ),

@@ -170,7 +170,7 @@ def test_a_rewritten_file_gets_a_new_digest(tmp_path: Path) -> None:
     ],
 )
 def test_only_paths_are_attachments(value: object) -> None:
-    with pytest.raises(ValueError, match=r"a path|is a URL"):
+    with pytest.raises(ValueError, match=r"a path|is a URL|has no key 'page'"):
         Attachment.of(value)
 
 

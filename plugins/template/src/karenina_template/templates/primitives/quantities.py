@@ -46,6 +46,8 @@ _HUNDRED: Final = Decimal(100)
 _EXPONENT: Final = re.compile(r"[-^\u207b][0-9\u00b9\u00b2\u00b3]")
 _NOUN: Final = re.compile(r"(?![A-Z]{2,3}\Z)[^\W\d_][^\W\d_'-]{2,}[^\s]*")
 """A word that may be what is counted, not a symbol such as *x*, *i* or *AM*."""
+_COINS: Final = frozenset({"bucks", "grand", "pence", "pennies", "penny", "pound", "pounds", "quid"})
+_ERAS: Final = frozenset({"AD", "CE"})
 _LONGEST: Final = 2_000
 """The maximum length of a value that is read."""
 _JOINED: Final = re.compile(r"[0-9](?![eE])[^\W\d_]{1,3}[0-9]{2}(?![0-9])|\A[^'\"]*[0-9]['\"](?!\w)")
@@ -247,6 +249,8 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
                 f"the value is in {value}, but the ground truth has no unit"
             )
         first = value.split()[0]
+        if value.replace(".", "").upper() in _ERAS:
+            return True
         is_counted = _noun(first) not in MULTIPLES and not is_money(first) and _NOUN.fullmatch(first) is not None
         return is_counted or Undecided(f"the value is a number of {value}, but the ground truth has no unit")
     if unit is not None and truth_unit is not None:
@@ -261,7 +265,9 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
     if unit != truth_unit and None in (unit, truth_unit) and (is_money(unit or "") or is_money(truth_unit or "")):
         other = value if unit is None else truth
         if not any(map(is_money, _parts_of(other))):
-            return _OtherUnit(f"it is not known whether {other!r:.40} is money")
+            is_other = _NOUN.fullmatch(other) and other.casefold() not in _COINS
+            doubt = Undecided if is_other else _OtherUnit  # 50p may be 0.50 pounds
+            return doubt(f"it is not known whether {other!r:.40} is money")
     if (unit is None) == (truth_unit is None) and [*map(_noun, value.split())] == [*map(_noun, truth.split())]:
         return True
     return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
