@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_engine.check.attachments import QuestionFiles
 from karenina_engine.journal.named_files import find_data
-from karenina_toolkit.attachments.completeness import find_flaw
 from karenina_toolkit.attachments.media_types import IMAGES, MAX_MESSAGE
 from karenina_toolkit.attachments.pdf_pages import missing_package
 from karenina_toolkit.attachments.photo_position import has_position
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
 
 _EXIF: Final = 1 << 18
 """The number of bytes at the start of an image in which a position is looked for."""
+_NEAR_END: Final = 66_000
+_ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "application/pdf": b"%%EOF"}
+"""What the last bytes of a whole file contain, by media type."""
 
 
 def find_problems(
@@ -51,7 +53,7 @@ def find_problems(
                 missing = attachment.source in found.missing
                 yield not missing, problem, "only items that have a result run without the file" if missing else ""
                 continue
-            flaw = find_flaw(attachment.media_type, Path(attachment.source).read_bytes())
+            flaw = _find_flaw(attachment.media_type, Path(attachment.source).read_bytes())
             if flaw is not None:
                 yield False, f"the file {attachment.name!r} {flaw}", "save it again"
             if attachment.media_type in IMAGES and _names_its_place(attachment):
@@ -61,6 +63,16 @@ def find_problems(
         if size > MAX_MESSAGE:
             what = f"the attachments of a message have {format_size(size)}, but the limit is {format_size(MAX_MESSAGE)}"
             yield True, what, "attach fewer or smaller files"
+
+
+def _find_flaw(media_type: str, data: bytes) -> str | None:
+    """Return what is probably wrong with a file: it is cut off, or an encrypted PDF."""
+    end = _ENDS.get(media_type)
+    if end is not None and end not in data[-_NEAR_END:]:
+        return "is probably cut off: its end is missing"
+    if media_type == "application/pdf" and b"/Encrypt" in data:
+        return "is encrypted, and services refuse encrypted PDFs"
+    return None
 
 
 def find_unsent(question: Question, *shared: Rubric | None) -> Iterator[tuple[str, str]]:

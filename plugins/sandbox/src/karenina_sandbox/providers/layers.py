@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from karenina_sandbox.capture.folders import compare_folders, compare_layers
 from karenina_sandbox.capture.trees import PERMISSIONS, TreeWriter, copy_over, read_below
@@ -36,14 +36,7 @@ _PREFIX: Final = "karenina-sandbox-"
 _CLEANUP_LIST: Final = CleanupList("sandboxes")
 
 
-class _HasUser(Protocol):
-    """A sandbox whose commands run under a reserved user id, or under none."""
-
-    @property
-    def uid(self) -> int | None: ...
-
-
-_Opened = TypeVar("_Opened", bound=_HasUser)
+_Opened = TypeVar("_Opened", bound="LayeredSandbox")
 
 
 @dataclass(frozen=True, slots=True)
