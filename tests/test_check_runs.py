@@ -481,6 +481,25 @@ def judge_recording(root: Path, row: Body, *, replay: bool = False, sandbox: str
     return result
 
 
+def test_a_replay_writes_the_same_bytes_without_running_anything(root: Path) -> None:
+    ran = root.parent / "ran"
+    checks = {"prints": {"run": ["sh", "-c", f'echo >> "{ran}"; python program.py']}}
+    benchmark = {"karenina": 1, "name": "t", "workspace_root": str(root)}
+    asked = question(checks=checks, answer={"total": TOTAL})
+    (root.parent / "tasks.yaml").write_text(json.dumps({**benchmark, "questions": [asked]}))
+    (root.parent / "recorded.jsonl").write_text(json.dumps({"id": asked["id"], "response": "Done.", "patch": PATCH}))
+    command = ["run", str(root.parent / "tasks.yaml"), "--recordings", str(root.parent / "recorded.jsonl")]
+    command += ["--sandbox", "none", "--trust-all", "--journal", str(root.parent / "run.journal")]
+    for name, options in (("first", ()), ("second", ("--replay",))):
+        output = str(root.parent / f"{name}.results.jsonl")
+        done = run_karenina(*command, *options, "--output", output, plugins=Plugins.discover())
+        assert done.code == 0, done.out + done.err
+
+    first, second = ((root.parent / f"{name}.results.jsonl").read_bytes() for name in ("first", "second"))
+    assert first == second
+    assert len(ran.read_text().splitlines()) == 2, "on the untouched folder, and on the work"
+
+
 def test_a_replay_names_the_sandbox_that_it_lacks(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert judge_recording(root, {"response": "Done.", "patch": PATCH}).outcome == Outcome.CORRECT
     judge_recording(root, {"response": "Done.", "patch": PATCH}, replay=True, sandbox=None)

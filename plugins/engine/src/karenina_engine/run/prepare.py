@@ -201,13 +201,13 @@ def make_session(
         offline=offline,
         question_check=question_check,
     )
+    models = [*(model for _, model in configured_models(config)), *named]
     ledger = Ledger(PriceTable(plugins, settings.prices))
+    ledger.free = all(map(ledger.prices.is_free, models))
     budget = None
     if offline:  # without calls, other processes gain nothing; in this one, the error names every missing reply
         executor = AsyncioExecutor()
     else:
-        models = [*(model for _, model in configured_models(config)), *named]
-        ledger.free = all(map(ledger.prices.is_free, models))
         limit = check_budget(settings, ledger.prices, models)
         attachments.check(has_budget=limit is not None and not ledger.free)
         budget = Budget(limit, ledger) if limit is not None else None
