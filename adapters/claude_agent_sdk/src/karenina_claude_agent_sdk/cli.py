@@ -63,7 +63,7 @@ class CLIError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one run of the CLI sends its requests: a URL, and a unix socket for the same server, if there is one."""
+    """The server for the requests of one run of the CLI: its URL and, in a sandbox, its unix socket."""
 
     url: str
     socket: Path | None = None
@@ -181,7 +181,7 @@ async def _prepare(
         yield command, {**_passed(_PASSED), **_environment(setting, endpoint.url), **places}
         return
     prompt = home / _PROMPT
-    prompt.chmod(0o644)  # it may be read under another user id, but not outside, where nobody else may enter the folder
+    prompt.chmod(0o644)  # for the user id of a sandbox; other users cannot enter the folder
     url = urlsplit(endpoint.url)._replace(netloc=f"127.0.0.1:{_PORT_INSIDE}").geturl()
     environment = {**_passed(_PASSED_INSIDE), **_environment(setting, url)}
     isolated = setting.sandbox.isolate(

@@ -67,7 +67,7 @@ class ModelProxy:
                 folder = TemporaryDirectory(prefix="karenina-", ignore_cleanup_errors=True)
                 place = Path(folder.name, "model")
                 await web.UnixSite(self._runner, place).start()
-                # A sandbox may have another user id. Outside, nobody else may enter the folder.
+                # A sandbox may use another user id. Other users cannot enter the folder.
                 await asyncio.to_thread(place.chmod, 0o666)
                 self._folder = folder
             return Path(self._folder.name, "model")

@@ -48,7 +48,7 @@ _MARKUP: Final = [
         (r"^\{([^{}]*)\}$", r"\1"),
     )
 ]
-"""What writes a formula in plain text, with `^` before what is raised, and *^14;6;C* for an atom with its numbers."""
+"""Replacements that turn a formula into plain text. `^` precedes superscripts; *^14;6;C* is an atom and its numbers."""
 _ATOM_BY_ATOM: Final = re.compile(r"(?:[A-Z][a-z]?\d*\s+)+[A-Z][a-z]?\d*")
 _BOND: Final = re.compile(r"(?<=[A-Za-z0-9)\]])[-=\u2261](?=[A-Z(\[])")
 _NUCLIDE: Final = re.compile(r"([A-Z][a-z]?)-(\d{1,3})")

@@ -64,7 +64,7 @@ def same_as_matrices(one: Tree, other: Tree, names: set[str]) -> bool | None:
 
 
 def _doubled(tree: Tree) -> list[Tree]:
-    """Return the symbols that stand in a product beside their transposes, which need not be square matrices."""
+    """Return the symbols that are multiplied by their own transposes. These matrices need not be square."""
     factors = _factors(tree)
     found = [factor[1] for factor in factors if factor[0] == "power" and factor[2] == _TRANSPOSES[0]]
     return [base for base in found if base[0] == "symbol" and base in factors]
@@ -102,7 +102,7 @@ def _factors(tree: Tree) -> list[Tree]:
 
 
 def _named_in(factors: Sequence[Tree], names: set[str]) -> list[str]:
-    """Return those of the names that stand in factors, once for each place."""
+    """Return the given names that occur in the factors, once for each occurrence."""
     return [name for name in (part[1] for part in _parts(list(factors)) if part[0] == "symbol") if name in names]
 
 

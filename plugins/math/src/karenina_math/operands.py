@@ -20,7 +20,7 @@ _OF_TIME: Final = frozenset({*"xyuvsqT", "theta"})
 """Names that may be functions of *t* or *n*, as in *x(t - 2)* and *T(n/2)*."""
 _ATOM: Final = r"-?(?:[\d.]+|(?:[A-Za-z]|\\[a-zA-Z]{2,})'*(?:_\w|_\{\w+\})?)"
 _ATOMS: Final = re.compile(f"{_ATOM}(?:,{_ATOM})*")
-"""What is in brackets as an argument, but hardly as a factor: *2*, *x*, or *x, t*."""
+"""Bracketed text that is more likely an argument than a factor: *2*, *x*, or *x, t*."""
 _BASES: Final = [str(base) for base in range(2, 37)]
 
 

@@ -34,7 +34,7 @@ USUAL_VARIABLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where server processes run: in the folder `workspace`, if there is one, and in `sandbox`, if there is one."""
+    """The place in which servers run: the folder `workspace` and the `sandbox`, either of which may be None."""
 
     workspace: Path | None = None
     sandbox: ProgramSandbox | None = None

@@ -112,7 +112,7 @@ class _Request:
     context: VerificationContext
     attachments: tuple[Attachment, ...] = ()
     files: str = ""
-    """What the request states about the attached files."""
+    """The sentences about the attached files in the request."""
 
     def of(self, traits: Sequence[LLMRubricTrait]) -> str:
         """Return the text of the prompt for the given traits."""
