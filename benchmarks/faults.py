@@ -31,14 +31,12 @@ import argparse
 import asyncio
 import json
 import math
-import os
 import random
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -50,6 +48,7 @@ import own_state  # noqa: F401 - sets it
 from fake_server import CODE, code, is_judge, item_of
 from faulty_replies import WIRES
 from faulty_replies import main as check_replies
+from killing import environment, kill_at_random
 
 from karenina_engine.results.result_set import read_results
 from karenina_testing.server import Entry, Fault, Request, ScriptedServer, Side, faults
@@ -166,32 +165,11 @@ def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
 
 
-def environment(run: int) -> dict[str, str]:
-    """Return the environment of a run, including an API key by which the server identifies the run's requests."""
-    return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
-
-
 def killed(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> Kill | None:
-    """Start the command and kill it at a random moment. Returns the kill, or None if the command had already ended.
-
-    Raises `SystemExit` if the command failed on its own.
-    """
+    """Start the command and kill it at a random moment. Returns the kill, or None if the command had already ended."""
     server.asked.clear()
-    process = subprocess.Popen(
-        given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    if draw.random() < 0.2:
-        time.sleep(2 * draw.random())
-    else:
-        server.asked.wait(20)
-        time.sleep(1.2 * draw.random())
-    ended = process.poll() is not None
-    process.kill()
-    at = time.monotonic()
-    _, said = process.communicate()
-    if ended and process.returncode != 0:
-        raise SystemExit(f"the run failed ({process.returncode}): {said.decode()}")
-    return None if ended else looked_into(folder / "out.journal", at)
+    at = kill_at_random(given, folder, run, draw, server.asked, longest=20, pause=1.2)
+    return None if at is None else looked_into(folder / "out.journal", at)
 
 
 def looked_into(journal: Path, at: float) -> Kill:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import registered
+from loaded_files import load, template_of
 
 from karenina import VerificationConfig
 from karenina_benchmark import Benchmark, BenchmarkFileError
@@ -24,17 +25,6 @@ HEAD = "karenina: 1\nname: names\nquestions:\n  - id: q\n    question: What is a
 GENES = "id\tname\tsynonyms\nHGNC:11998\tTP53\tp53|LFS1\nHGNC:6407\tKRAS\tK-Ras\n"
 TERM = "{{description: The gene, ground_truth: TP53, verify_with: {{type: SameTerm, table: {}}}}}\n"
 TYPES = {"molecule": ("CCO", "SameMolecule"), "formula": ("SO4^2-", "SameFormula")}
-
-
-def load(folder: Path, name: str, text: str) -> Benchmark:
-    """Return the benchmark in a new file."""
-    (folder / name).write_text(text, "utf-8")
-    return Benchmark.load(folder / name)
-
-
-def template_of(benchmark: Benchmark) -> str:
-    """Return the source of the first question's template."""
-    return next(iter(benchmark)).answer_template or ""
 
 
 def with_genes(folder: Path, table: str = "genes.tsv") -> Benchmark:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import registered
+from loaded_files import load, template_of
 
 from karenina import VerificationConfig
 from karenina_benchmark import Benchmark, BenchmarkFileError
@@ -24,17 +25,6 @@ QUESTION = """\
       x: {{type: expression, description: The value that the response gives, ground_truth: '{truth}'}}
 """
 HALF = QUESTION.format(id="half", number=1, truth=r"\frac{1}{2}")
-
-
-def load(folder: Path, name: str, text: str) -> Benchmark:
-    """Return the benchmark in a new file."""
-    (folder / name).write_text(text, "utf-8")
-    return Benchmark.load(folder / name)
-
-
-def template_of(benchmark: Benchmark) -> str:
-    """Return the source of the first question's template."""
-    return next(iter(benchmark)).answer_template or ""
 
 
 @pytest.mark.parametrize("name", ["b.yaml", "b.jsonld", "b.jsonl"])

@@ -7,21 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from loaded_files import load, template_of
 
 from karenina_benchmark import Benchmark, BenchmarkFileError
 
 HEAD = "karenina: 1\nname: doses\nquestions:\n  - question: How long is the half-life?\n    answer:\n      time: "
-
-
-def load(folder: Path, name: str, text: str) -> Benchmark:
-    """Return the benchmark in a new file."""
-    (folder / name).write_text(text, "utf-8")
-    return Benchmark.load(folder / name)
-
-
-def template_of(benchmark: Benchmark) -> str:
-    """Return the source of the first question's template."""
-    return next(iter(benchmark)).answer_template or ""
 
 
 @pytest.mark.parametrize("name", ["b.yaml", "b.jsonld", "b.jsonl"])

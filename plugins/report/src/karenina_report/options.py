@@ -12,6 +12,7 @@ import typer
 from karenina_engine.results.result_file import check_output, prepare_output
 from karenina_terminal.completion import benchmark_files, result_files
 from karenina_toolkit.files import replace_file
+from karenina_toolkit.raising import raises
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -61,11 +62,7 @@ AnyTemplate = Annotated[
 
 def is_number(word: str) -> bool:
     """Return whether `word` is a number, as accepted by `float`."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    return not raises(ValueError, float, word)
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:

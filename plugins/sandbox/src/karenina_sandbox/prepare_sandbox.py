@@ -44,21 +44,26 @@ OF_WORKSPACES: Final[Mapping[str, object]] = {
 }
 
 
-class PrepareSandbox(Stage):
-    """Gives agents the tool `run_command`, and a recorder of the answer's work. It runs after `PrepareWorkspace`."""
+class _WorkspaceStage(Stage):
+    """A stage for the answers to questions with a folder."""
 
-    name = "PrepareSandbox"
     scope = "answer"
-    optional = frozenset({Keys.WORKSPACE_PATH})
-    produces = frozenset({AGENT_WORK})
-    after = frozenset({Slot.VALIDATE_TEMPLATE})
-    before = frozenset({Slot.GENERATE_ANSWER})
     settings = SandboxSettings
     reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage for questions with a folder."""
         return question.workspace_path is not None or Skip("the question has no workspace_path")
+
+
+class PrepareSandbox(_WorkspaceStage):
+    """Gives agents the tool `run_command`, and a recorder of the answer's work. It runs after `PrepareWorkspace`."""
+
+    name = "PrepareSandbox"
+    optional = frozenset({Keys.WORKSPACE_PATH})
+    produces = frozenset({AGENT_WORK})
+    after = frozenset({Slot.VALIDATE_TEMPLATE})
+    before = frozenset({Slot.GENERATE_ANSWER})
 
     def before_any_run(self, config: VerificationConfig) -> None:
         """Log warnings about a setting that the chosen sandbox does not use, and about agents that it does not confine.
@@ -113,7 +118,7 @@ class PrepareSandbox(Stage):
         context.set_artifact(AGENT_WORK, WorkspaceWork(files, workspace, run_command, by_model=works))
 
 
-class CaptureWorkspace(Stage):
+class CaptureWorkspace(_WorkspaceStage):
     """Records what the model under test changed in its workspace, as a patch against the question's folder.
 
     The patch is part of the stored reply, so it is always that of the answer that is judged. The result field
@@ -121,17 +126,10 @@ class CaptureWorkspace(Stage):
     """
 
     name = "CaptureWorkspace"
-    scope = "answer"
     requires = frozenset({AGENT_WORK, Keys.RAW_LLM_RESPONSE})
     produces = frozenset({WORKSPACE_PATCH, LEFT_FILES})
     after = frozenset({Slot.GENERATE_ANSWER})
     before = frozenset({Slot.PARSE_TEMPLATE})
-    settings = SandboxSettings
-    reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
-
-    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage for questions with a folder."""
-        return question.workspace_path is not None or Skip("the question has no workspace_path")
 
     async def execute(self, context: VerificationContext) -> None:
         """Set WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result."""

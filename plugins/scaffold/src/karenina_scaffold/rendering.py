@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.catalog import __version__
 from karenina_core.errors import ConfigError
+from karenina_toolkit.raising import raises
 
 if TYPE_CHECKING:
     from karenina_scaffold.kinds import PluginKind
@@ -59,18 +60,10 @@ class Names:
             reason = "is a Python keyword"
         elif self.module in sys.stdlib_module_names:
             reason = "is a module in Python's standard library"
-        elif find_spec(self.module) is not None or _is_installed(self.name):
+        elif find_spec(self.module) is not None or not raises(PackageNotFoundError, distribution, self.name):
             reason = "is an installed package"
         if reason is not None:
             raise ConfigError([f"{self.module!r} {reason}; choose another name"])
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        distribution(name)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:

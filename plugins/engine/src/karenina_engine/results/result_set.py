@@ -23,6 +23,7 @@ from karenina_engine.results.tables import Table, result_table
 from karenina_terminal.text_layout import Facts, Grid, Title, format_repr
 from karenina_toolkit.files import bounded_files, read_json, read_records, replace_file
 from karenina_toolkit.printable import quantity
+from karenina_toolkit.raising import raises
 
 if TYPE_CHECKING:
     import pandas
@@ -180,7 +181,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                 if is_header(line):
                     reader.add_rows(line)
                     continue
-                if count and not line.endswith(b"\n") and not _is_json(line):
+                if count and not line.endswith(b"\n") and raises(ValueError, from_json, line):
                     repeated.report()
                     logger.warning(
                         "%s ends within line %d, which was skipped; the results before that line (%d) are complete. "
@@ -224,7 +225,7 @@ def count_results(path: Path) -> int:
                     count, last = count + 1, line
     except bounded_files.FileError:
         return count  # `read_results` reports what is wrong
-    return count - 1 if count > 1 and not last.endswith(b"\n") and not _is_json(last) else count
+    return count - 1 if count > 1 and not last.endswith(b"\n") and raises(ValueError, from_json, last) else count
 
 
 def is_of_reference(path: Path) -> bool:
@@ -379,11 +380,3 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
             f"{path} is not a result file, which has one JSON object on each line (`karenina run` writes result files)"
             + (f"; if it is a benchmark, run it with `karenina run {quote(str(path))}`" if path.suffix else "")
         )
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        from_json(line)
-    except ValueError:
-        return False
-    return True

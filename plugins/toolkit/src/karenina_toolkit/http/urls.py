@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from karenina_toolkit.lazy_patterns import lazy_pattern
+from karenina_toolkit.raising import raises
 
 MASK: Final = "***"
 """The text that replaces any part of a URL that may be secret."""
@@ -78,14 +79,6 @@ def find_proxy_secrets() -> list[str]:
     return secrets
 
 
-def _is_ip(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def complete_url(text: str) -> str | None:
     """Return the URL intended by an incomplete one that lacks `http://` or `https://`, or None.
 
@@ -101,10 +94,11 @@ def complete_url(text: str) -> str | None:
         return None
     host, path = match["host"].strip("[]"), match["path"] or ""
     here = is_loopback(host)
-    named = here or _is_ip(host) or _DOMAIN.fullmatch(host) or begun[0]
+    is_address = not raises(ValueError, ip_address, host)
+    named = here or is_address or _DOMAIN.fullmatch(host) or begun[0]
     if not named and not match["port"] and not _VERSION.fullmatch(path.strip("/").split("/")[0]):
         return None
-    public = not here and not match["port"] and not _is_ip(host) and "." in host
+    public = not here and not match["port"] and not is_address and "." in host
     scheme = (begun["scheme"] or ("https" if public else "http")).lower()
     url = f"{scheme}://{text[begun.end() :]}"
     return url if url.lower() != text.lower() else None

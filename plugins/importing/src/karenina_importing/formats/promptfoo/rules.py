@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karenina_importing.formats.promptfoo.templates import show
+from karenina_toolkit.raising import raises
 
 _JUDGED: Final = "The answer that the response gives, as a name, a number or a few words"
 _MEANT: Final = "What the response says in answer to the question, in its own words"
@@ -115,11 +116,7 @@ def _length(value: Any, unit: str) -> dict[str, Any] | None:
 def _compiles(pattern: str) -> bool:
     from karenina_toolkit.patterns import check_pattern
 
-    try:
-        check_pattern(pattern)
-    except ValueError:
-        return False
-    return True
+    return not raises(ValueError, check_pattern, pattern)
 
 
 def _split(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Annotated, Final
 from pydantic import AllowInfNan, BaseModel, Strict
 
 from karenina_toolkit.folding import fold
+from karenina_toolkit.raising import raises
 
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
 """A finite number as a parameter. Bools and strings are not accepted."""
@@ -216,15 +217,7 @@ def _key(value: object, text: Callable[[str], str]) -> Hashable:
         case Mapping():
             return ("dict", frozenset((_key(key, fold), _key(item, text)) for key, item in value.items()))
         case _:
-            return ("other", type(value), value if _hashable(value) else object())
-
-
-def _hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+            return ("other", type(value), object() if raises(TypeError, hash, value) else value)
 
 
 def _odd_number(value: float | Decimal) -> Hashable:
