@@ -92,9 +92,9 @@ def _text(value: object) -> str:
 
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
-    """Return the share of results with each value.
+    """Return the share of the results for which `fact` returns each value.
 
-    Shares are comparable between runs with different numbers of replicates.
+    Unlike counts, shares are comparable between runs with different numbers of replicates.
     """
     counts = Counter(fact(result) for result in results)
     return {value: count / len(results) for value, count in counts.items()}

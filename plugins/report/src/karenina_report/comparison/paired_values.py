@@ -260,10 +260,10 @@ def _within(both: Sequence[PairedQuestion], differences: Sequence[float], *, sam
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference.
+    """Return the variance that replicates add to a question's mean difference, or None if a run has fewer than two.
 
     With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum of
-    both runs' variances. Returns None with one replicate.
+    both runs' variances.
     """
     if min(len(question.a.values), len(question.b.values)) < 2:
         return None

@@ -321,7 +321,7 @@ def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units:
 
 
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
-    """Adjust the p values of each metric for the number of pairs."""
+    """Return copies of the pairs in which `p_adjusted` is each metric's p value, corrected for the number of pairs."""
     p_values: dict[str, dict[int, float]] = defaultdict(dict)
     for at, pair in enumerate(pairs):
         for difference in pair.differences:

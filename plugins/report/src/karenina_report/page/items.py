@@ -100,7 +100,7 @@ def make_item(
 
 
 def _make_work(result: VerificationResult) -> dict[str, Any]:
-    """Convert what an agent did in its workspace, and the checks, to JSON."""
+    """Return an agent's patch and the output of its checks for the page, or an empty dict if there are none."""
     patch = shown_patch(result)
     checks = [
         {
@@ -278,7 +278,10 @@ class PageFiles:
             yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file with its contents, or with a note on why its contents are missing."""
+        """Return a file for the page with its contents, or with a note on why these are missing.
+
+        The size of the contents counts toward the limit of the page.
+        """
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}

@@ -209,7 +209,7 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
-    """Yield the plugins' sections as JSON. A section that fails is skipped with a warning."""
+    """Yield the plugins' sections as JSON. If a plugin raises, its remaining sections are skipped with a warning."""
     for offer in active_plugins().offers(karenina_report_sections):
         try:
             for section in offer.value(page):

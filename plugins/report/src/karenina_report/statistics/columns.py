@@ -51,9 +51,9 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column with the given name.
+    """Return a function that returns the values of a result in the column `name`, as a tuple of strings.
 
-    It is looked up among the built-in columns, the columns of the benchmark's `questions`, and the columns reported by
+    The column is looked up among the built-in columns, those of the benchmark's `questions`, and those reported by
     stages, in this order. Keywords come from the benchmark, if there is one, otherwise from the run. Raises
     `ConfigError` if there is no such column.
     """
@@ -80,10 +80,7 @@ def find_column(
 def require_values(
     names: Iterable[str | None], results: Sequence[VerificationResult], questions: BenchmarkQuestions | None
 ) -> None:
-    """Raise `ConfigError` if a column does not exist or has no values.
-
-    Names that are None are skipped.
-    """
+    """Raise `ConfigError` if a column in `names` does not exist or is empty in all results. None is skipped."""
     for name in names:
         if name is None or any(map(find_column(name, results, questions), results)):
             continue

@@ -149,7 +149,7 @@ def _describe_run(
 
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
-    """Return the verdicts on each answer by judge."""
+    """Return each judge's verdict on each answer, given as question and replicate. Results without one are skipped."""
     verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
