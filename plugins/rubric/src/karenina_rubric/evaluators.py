@@ -97,6 +97,7 @@ async def score_each(
     """
 
     async def one(trait: TraitT) -> TraitScore:
+        """Score a trait. An exception becomes the error of the score."""
         try:
             return await score(trait)
         except Exception as error:
@@ -151,11 +152,10 @@ class ResultFields:
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add the score of a trait.
+        """Add a trait's score to its result field, or record an error if the field does not accept the score.
 
-        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. If the field
-        does not accept the score, the trait fails. Invalid values in `fields` are stored separately and have no other
-        effect. A score of None always gets an error.
+        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. Invalid
+        values in `fields` are stored separately and have no other effect. A score of None always gets an error.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):

@@ -119,7 +119,7 @@ def _mapping(part: object) -> Mapping[str, Any]:
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """Remove titles, defaults and examples from a schema, and add `prefix` to its references.
+    """Return a copy of a schema without titles, defaults and examples, and with `prefix` added to its references.
 
     In objects with properties, all properties are required, and others are forbidden unless the schema says otherwise.
     """
