@@ -76,7 +76,10 @@ _MARKUP: Final = "*_` \t\n"
 
 
 def clean(text: str) -> str:
-    """Return the text without Markdown around it and without LaTeX."""
+    """Return a quantity without Markdown and LaTeX, with some notations spelled out, such as *45° 30'* and *2h30m*.
+
+    Numbers in words become digits if the text is a time in words.
+    """
     text = _SYMBOL.sub("", plain_text(text.strip(_MARKUP)))
     if _TIME_IN_WORDS.search(text):
         from karenina_template.templates.primitives.numbers_in_text import with_digits
@@ -131,7 +134,10 @@ def with_rate(text: str) -> str:
 
 
 def read_share(text: str) -> tuple[Fraction, bool] | None:
-    """Return the fraction that *1 in 1000* or *1:1000* stands for, and whether it has a colon, or None."""
+    """Return the fraction that *1 in 1000* or *1:1000* stands for, and whether it has a colon, or None for other texts.
+
+    If a word beside the numbers is a unit, the text is no share.
+    """
     found = _SHARE.fullmatch(text.strip(" ."))
     if found is None:
         return None
@@ -170,7 +176,7 @@ def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | 
 
 
 def split_frequency(text: str) -> tuple[str, Fraction | None]:
-    """Return *5 mg* and 2 for *5 mg twice daily*: the text without the times a day, which are None if not said."""
+    """Return *5 mg* and 2 for *5 mg twice daily*: the dose, and how often a day it is given, or None if not stated."""
     found = _FREQUENCY.search(text)
     if found is None:
         return text, None
