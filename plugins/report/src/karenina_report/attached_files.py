@@ -64,7 +64,7 @@ class AttachedFiles:
         self._used = 0
 
     def describe(self, file: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an attachment's name, type, size and a note, and its picture if the folder has one that is small enough.
+        """Return an attachment's name, type, size and a note, and its picture if the folder has a small enough one.
 
         The size of the picture counts toward the limit of the page.
         """
