@@ -105,7 +105,7 @@ class _FilesInMemory:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, given as bytes or as a path. If `below` is set, the path must be inside it."""
+        """Store a file in memory under `name`, given as bytes or as a path (relative to `below` if that is set)."""
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()

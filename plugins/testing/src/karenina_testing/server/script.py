@@ -70,7 +70,7 @@ class Side:
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault that `shares` assigns to a call, or None.
+        """Return the fault that `shares` and the seed assign to a call, or None. It never changes for a call.
 
         `side` is `answer` or `judge`.
         """
@@ -206,7 +206,7 @@ class Script:
     _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def entry(self, request: Request) -> Entry:
-        """Count a call and return its entry, which has no reply yet.
+        """Count a call of the request's item and side, and return its log entry, which has no reply yet.
 
         Exceptions from `item_of` and `is_judge` propagate.
         """

@@ -191,7 +191,7 @@ class ScriptedServer:
         return entry.reply
 
     def _delay(self, reply: Reply) -> Reply:
-        """Delay the reply by `latency`, or count its fault if it has one."""
+        """Return the reply delayed by `latency`. A reply with a fault is only counted, and not delayed further."""
         if reply.name is not None:
             self._faults[reply.name] += 1
         elif self.latency:
