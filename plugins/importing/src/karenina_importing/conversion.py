@@ -342,7 +342,7 @@ class _Converter:
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
-        """Return the mapped metadata of a row. Raises `_RowError` if a value cannot be stored as JSON."""
+        """Return the mapped metadata of a row without empty values. Raises `_RowError` if one cannot be JSON."""
         metadata = {}
         for key, path in self.mapping.metadata.items():
             with _naming(f"metadata.{key}"):

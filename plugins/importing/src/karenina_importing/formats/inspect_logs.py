@@ -214,10 +214,7 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Count a part that a sample refers to, and return it.
-
-        Raises `BenchmarkFileError` if the size limit is exceeded.
-        """
+        """Return `part` after counting its size. Raises `BenchmarkFileError` if all parts together exceed the limit."""
         if not self._size.allows(part):
             what = "the samples up to this point, including the parts they refer to, exceed the file size limit"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))

@@ -113,6 +113,7 @@ def _length(value: Any, unit: str) -> dict[str, Any] | None:
 
 
 def _compiles(pattern: str) -> bool:
+    """Return whether a regular expression can be compiled for `regex`."""
     from karenina_toolkit.patterns import check_pattern
 
     try:
