@@ -58,6 +58,7 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
         return ListToolsResult(tools=offered)
 
     async def call_tool(_context: Any, asked: Any) -> CallToolResult:
+        """Run a tool of the run. If its server has ended, report this to `lost`, and return a failed result."""
         call = ToolCall("", asked.name, asked.arguments or {})
         try:
             result = await run_tool(call, tools)

@@ -46,8 +46,8 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @field_validator("body")
     @classmethod
-    def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ValueError` for fields that Karenina sets itself."""
+    def _without_own_fields(cls, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the body. Raises `ValueError` if it has fields that Karenina sets itself."""
         config = body.get("output_config", {})
         if not isinstance(config, dict) or "format" in config:
             raise ValueError("body.output_config must be an object without format, which is set by Karenina")

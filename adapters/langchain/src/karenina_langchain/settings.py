@@ -57,8 +57,8 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @field_validator("parameters")
     @classmethod
-    def _not_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ValueError` for parameters that Karenina sets itself."""
+    def _without_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters. Raises `ValueError` if Karenina sets one of them itself."""
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(

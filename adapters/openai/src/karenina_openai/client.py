@@ -76,6 +76,7 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _to_wire(message: Message) -> dict[str, Any]:
+    """Convert a message, without the attachments of a tool result, which `to_wire` sends in a message of their own."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
     if message.attachments:
@@ -235,7 +236,7 @@ class Client:
         return body
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Encode a request in the form that the server probably accepts."""
+        """Encode a request, naming the token limit and counting streams as `dialect` says that the server expects."""
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens

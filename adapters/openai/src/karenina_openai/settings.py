@@ -66,8 +66,8 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @field_validator("headers")
     @classmethod
-    def _length_is_ours(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Raise `ValueError` for headers that determine the length of the body."""
+    def _without_length(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        """Return the headers. Raises `ValueError` if one determines the length of the body, which Karenina sets."""
         for name in headers:
             if name.lower() in ("content-length", "transfer-encoding"):
                 raise ValueError(f"headers.{name} is set by Karenina; remove the header")

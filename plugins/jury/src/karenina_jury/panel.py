@@ -150,7 +150,7 @@ class JuryPanel:
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
 
     def _record(self, vote: _Vote) -> JuryRecord:
-        """Make the record of a vote. `evaluate` adds the ballots to it later."""
+        """Return a record of the vote with its agreement. The judges' own votes are added later, by `evaluate`."""
         return JuryRecord(
             vote=self._jury.vote,
             quorum=self._quorum,

@@ -135,6 +135,7 @@ def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[A
     trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]
 
     def values(numbers: Mapping[str, Fraction]) -> list[Any]:
+        """Return the values of the expression at all trial points, with these numbers for its constants."""
         found = []
         for trial in trials:
             point = Point({**{name: trial(name) for name in symbols_of(tree)}, **numbers}.__getitem__)

@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text of a result. Other content is described, without its data.
+    """Return the text of a result. Other content is described, and images and sounds are attached to the string.
 
-    If there is no text, the structured content is returned as JSON.
+    They are only attached (as a `ToolResult`) if all of them can be. If there is no text, the structured content is
+    returned as JSON.
     """
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:
@@ -68,7 +69,7 @@ def result_text(result: CallToolResult) -> str:
 
 
 def _files(blocks: list[ContentBlock]) -> Iterator[Attachment]:
-    """Yield the images and sounds that can be attached to a message."""
+    """Store the images and sounds that can be attached to a message, and yield them as attachments."""
     for number, block in enumerate(blocks, 1):
         if isinstance(block, ImageContent | AudioContent):
             with suppress(ValueError):

@@ -179,6 +179,7 @@ def find_program(program: str) -> str:
 
 
 def _server_problems(server: Server) -> Iterator[str]:
+    """Yield a message for each problem with a server's URL or command, and for options that do not apply to it."""
     where = f"mcp_urls_dict, {server.name!r}"
     try:
         if server.is_remote:

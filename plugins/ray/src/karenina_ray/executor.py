@@ -50,7 +50,7 @@ class RaySettings(BaseModel):
     @field_validator("ray_address")
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
-        """Raise `ValueError` for the address of a Ray client (ray://), which is not supported."""
+        """Return the address. Raises `ValueError` if it is that of a Ray client (ray://), which is not supported."""
         if value is not None and value.startswith("ray://"):
             raise ValueError(
                 "the Ray client (ray://) is not supported; run on a node of the cluster, and specify host:port"

@@ -282,6 +282,7 @@ class Worker:
         self._has_output.set()
 
     def _start_answers(self, message: Payload) -> None:
+        """Start a task for each answer in a message of the run. The worker must have been set up."""
         assert self._config is not None
         assert self._planner is not None
         core = self._config.core

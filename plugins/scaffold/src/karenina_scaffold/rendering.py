@@ -66,6 +66,7 @@ class Names:
 
 
 def _is_installed(name: str) -> bool:
+    """Return whether a distribution of this name is installed."""
     try:
         distribution(name)
     except PackageNotFoundError:

@@ -36,7 +36,7 @@ ABSENT: Final = (
 
 
 def say(value: object) -> str | None:
-    """Return a value in words, or None for values without any, such as nested objects and empty lists."""
+    """Return a value as it is said in a sentence (`yes` for True), or None for empty and nested values."""
     if isinstance(value, Enum):
         value = value.value
     match value:

@@ -120,6 +120,7 @@ def _missed(case: Case, result: VerificationResult) -> bool:
 
 
 def _miss(case: Case, result: VerificationResult) -> Miss:
+    """Return the record of a case whose verdict is wrong. A correct outcome means that the judge passed it."""
     return Miss(
         case=case.id,
         family=case.family,

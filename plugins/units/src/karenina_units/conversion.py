@@ -113,7 +113,7 @@ def is_number(unit: Unit) -> bool:
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
     """Convert a number exactly from one unit to another, or return None if the units have different dimensions.
 
-    A mass is converted to an amount of substance by `molar_mass`, in g/mol. Raises `UnknownMolarMass` if that is missing.
+    A mass is converted to an amount of substance by `molar_mass`, in g/mol. Raises `UnknownMolarMass` without one.
     """
     old, new = _scale(source), _scale(target)
     left = {

@@ -110,6 +110,7 @@ def open_reader(descriptor: int) -> tuple[asyncio.StreamReader, Callable[[], Non
     os.set_blocking(descriptor, False)
 
     def receive() -> None:
+        """Pass on what has arrived in the pipe, or its end."""
         with suppress(BlockingIOError):
             chunk = os.read(descriptor, _CHUNK)
             if chunk:

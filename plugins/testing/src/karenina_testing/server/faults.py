@@ -164,6 +164,7 @@ def drip(seconds: float, size: int = 1) -> Fault:
     """Return a fault that sends the good reply in pieces of `size` bytes, each followed by a pause of `seconds`."""
 
     def change(_: Request, good: Reply) -> Reply:
+        """Return the good reply in pieces with pauses between them."""
         data = _bytes(good)
         pieces: list[bytes | float] = []
         for start in range(0, len(data), size):

@@ -217,6 +217,7 @@ class ScriptedServer:
         failed: list[BaseException] = []
 
         def work() -> None:
+            """Serve in this thread until stopped. A failure is stored in `failed`."""
             try:
                 asyncio.run(self.serve(started.set))
             except BaseException as problem:
