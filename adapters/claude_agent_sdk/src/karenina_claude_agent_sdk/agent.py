@@ -115,10 +115,9 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
-        """Return the run's tools by name, without the CLI's own tools.
+        """Return the run's tools by name. Raises `PortError` if a name occurs twice, also among the CLI's `own` tools.
 
-        `own` contains the names of the CLI's tools. Raises `PortError` if two tools have the same name, or if the
-        workspace is not a folder.
+        Also raises `PortError` if the workspace is not a folder.
         """
         by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():

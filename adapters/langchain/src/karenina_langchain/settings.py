@@ -77,19 +77,15 @@ def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
-    """Return a model's validated `extra`.
-
-    Raises `AdapterConfigError` if it is invalid. The message does not show values.
-    """
+    """Return a model's validated `extra`. Raises `AdapterConfigError` without its values if it is invalid."""
     return adapter_settings.extra_of(model, LangchainExtra)
 
 
 def base_url_of(model: ModelConfig) -> str | None:
-    """Return the server's base URL without a trailing slash.
+    """Return the server's base URL: the model's own, that in the environment, or the provider's, or None if not known.
 
-    The model's own URL takes precedence over the one in the environment. The default is the provider's URL. For
-    Anthropic, `/v1` is removed. Returns None if only LangChain knows the URL, or if an `openai_endpoint` model has
-    none. Raises `AdapterConfigError` if no provider is configured or implied.
+    It is not known if only LangChain knows it, or if an `openai_endpoint` model has none. A trailing slash is removed
+    and, for Anthropic, `/v1`. Raises `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -119,10 +115,7 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def _key_variables(model: ModelConfig) -> list[str]:
-    """Return the environment variables for the provider's key.
-
-    The list is empty if only LangChain knows the provider.
-    """
+    """Return the environment variables for the provider's key, or none if only LangChain knows the provider."""
     provider = provider_of(model)
     return [provider.key_variable] if provider is not None else []
 

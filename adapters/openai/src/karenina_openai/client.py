@@ -267,7 +267,7 @@ class Client:
         return connection_error(self.where, f"could not connect to {self._host}", shown)
 
     def _timeout_error(self) -> PortError:
-        """Return the error for a reply that was not complete in time."""
+        """Return the error for a reply that was not complete in time, which names the setting to raise."""
         if self.extra.stream:
             message = f"did not finish its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
         else:
@@ -308,7 +308,7 @@ class Client:
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the JSON object in a reply.
 
-        Raises `PortError` if the reply has an error status, contains an error, or is not an object.
+        Raises `PortError` for an error status, an error in the reply, or anything else.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)
@@ -344,7 +344,7 @@ class Client:
     def _status_error(
         self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]
     ) -> HTTPStatusError:
-        """Return the error for a reply with an error status."""
+        """Return the error for a reply with an error status. Secrets and the prompt in `messages` are masked in it."""
         body = raw.decode("utf-8", "replace")
         named = {name.title() if name == "retry-after" else name: value for name, value in headers.items()}
         return status_error(self.where, status, named, body, self._secrets, messages, self._cures)

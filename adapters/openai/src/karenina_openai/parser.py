@@ -139,9 +139,9 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
-        """Request the object in one mode.
+        """Return a request for the object in one mode: with a schema, a forced tool call, or text in the prompt.
 
-        Awaiting the result raises `PortError` if the request fails or the server rejects the mode.
+        Awaiting it raises `PortError` if the request fails or the server rejects the mode.
         """
         if mode == "prompt":
             return self._client.post(messages, to_wire(append_schema(messages, schema)))

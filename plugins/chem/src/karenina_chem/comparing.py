@@ -21,8 +21,7 @@ _OTHER_STEREO: Final = re.compile(
 _NO_STEREO: Final = "UHFFFAOYSA"
 """The second part of an InChIKey without configuration and isotopes."""
 _STEREO_PROBLEM: Final = (
-    "a configuration other than that of tetrahedral atoms and double bonds is not read; "
-    "`stereo: ignored` compares without any"
+    "only the configuration of tetrahedral atoms and double bonds is supported; `stereo: ignored` compares without any"
 )
 _MOST_TAUTOMERS: Final = 300
 _MOST_FORMS: Final = 200
@@ -264,12 +263,12 @@ def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> boo
     if salts == "ignored":
         if inchi.MolToInchiKey(parent(mol)) == key:  # type: ignore[no-untyped-call]
             return True
-        raise OutOfReach("an InChIKey does not tell which salt it is")
+        raise OutOfReach("an InChIKey cannot tell which salt it is")
     bonds, configuration, _ = key.split("-")
     own_bonds, own_configuration, _ = own.split("-")
     if bonds != own_bonds or key[-1] != own[-1]:
         if tautomers == "same":
-            raise OutOfReach("an InChIKey does not tell whether it is a tautomer")
+            raise OutOfReach("an InChIKey cannot tell whether it is a tautomer")
         return False
     if stereo == "ignored":
         return True
@@ -277,7 +276,7 @@ def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> boo
         return True
     if stereo == "required" or configuration == _NO_STEREO or "?" not in _centres(mol):
         return False
-    raise OutOfReach("an InChIKey does not tell in what the configuration differs")
+    raise OutOfReach("an InChIKey cannot tell how the configurations differ")
 
 
 def _centres(mol: Mol) -> str:

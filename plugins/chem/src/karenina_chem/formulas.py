@@ -134,7 +134,7 @@ def _plain(text: str) -> str:
 def _charge(sign: str, size: str) -> int:
     """Return the charge given by signs or a number: 2 for *++* or *2+*. Raises `NotReadable` for *+-* and *2++*."""
     if len(set(sign)) > 1 or (len(sign) > 1 and size):
-        raise NotReadable("its charge is not clear")
+        raise NotReadable("its charge is unclear")
     number = int(size[:3]) if size else len(sign)
     return number if sign[0] == "+" else -number
 

@@ -57,7 +57,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
             return Unreadable(f"the value cannot be read as a formula: {error}")
         verdicts = {meaning == truth for meaning in meanings}
         if len(verdicts) > 1:
-            return Undecided("the number before the sign may be that of the charge or of the atoms")
+            return Undecided("the number before the sign may count charges or atoms")
         if verdicts == {False} and _is_multiple(meanings[0], truth):
             return Undecided("one formula is a multiple of the other one, which contains a fraction")
         if verdicts == {False} and (group := _abbreviation(meanings[0], truth)) is not None:

@@ -63,7 +63,7 @@ class Script:
     _left_out: set[int] = field(default_factory=set)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Return the next message whose condition holds, or the end.
+        """Return the next message of the script whose condition holds, or the end, and advance the script past it.
 
         Raises `ConditionUndecided` if a primitive cannot decide.
         """

@@ -138,10 +138,7 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Read a JSON file in an archive.
-
-    Raises `BenchmarkFileError` if this fails.
-    """
+    """Return the parsed JSON of a file in an archive. Raises `BenchmarkFileError` if it is missing or invalid."""
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
 

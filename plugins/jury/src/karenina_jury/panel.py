@@ -190,10 +190,7 @@ class JuryPanel:
 
 
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
-    """Return the outcome if there is no quorum.
-
-    It is undecided if at least one judge is undecided and no judge failed. Otherwise, it is PARSE_ERROR.
-    """
+    """Return the outcome without a quorum: UNDECIDED if a judge is undecided and none failed, otherwise PARSE_ERROR."""
     outcomes = {ballot.result.outcome for ballot in ballots}
     failed = any(outcome.group == "not_judged" for outcome in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED

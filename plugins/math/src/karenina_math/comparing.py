@@ -123,7 +123,7 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
         if not verdict and contains((truth,), "degrees") is not contains((value,), "degrees"):
             radians = _Rules(domain, ordered, Fraction(tolerance), common=False, degrees=False)
             if radians.same(_expanded(truth), _expanded(value)):
-                return [None, "an angle without a sign for degrees"]
+                return [None, "the angle has no degree sign"]
         if not verdict and (reason := other_meaning(truth, value, domain, is_same)) is not None:
             return [True] if reason == "" else [None, reason]
         whole = symbols_of([truth, value]) & _WHOLE
@@ -247,7 +247,7 @@ class _Rules:
         if "time" in (one[0], other[0]):
             if any(equal(value_of(term, self._point()), Fraction(0)) for term in (*first, *second)):
                 return False
-            raise OutOfReach("a ratio and a time of the day are written in the same way")
+            raise OutOfReach("a ratio and a time of day are written in the same way")
         return True
 
     def _point(self, trial: int = 0) -> Point:
@@ -326,7 +326,7 @@ class _Rules:
         if self.same(["tuple", *in_order], pair):
             return True
         if self.same(["tuple", *named.values()], pair):
-            raise OutOfReach("the order of the named values is not clear")
+            raise OutOfReach("the order of the named values is unclear")
         return False
 
     def _distinct(self, items: Sequence[Tree]) -> list[Tree]:
@@ -372,7 +372,7 @@ class _Rules:
         same = self._have_same_solutions(one, other)
         if same is not None:
             return same
-        raise OutOfReach("whether the relations have the same solutions is not decided")
+        raise OutOfReach("it could not be determined whether the relations have the same solutions")
 
     def _have_same_solutions(self, one: Tree, other: Tree) -> bool | None:
         """Return whether two relations are true for the same numbers, by trying some, or None if that is not known.
@@ -489,5 +489,5 @@ class _Rules:
             raise OutOfReach("the inequalities are about different symbols")
         pairs = zip(relations, critical, strict=True)
         if not all(points is not None or has_no_other_roots(relation, tried, point) for relation, points in pairs):
-            raise OutOfReach("whether the inequalities have the same solutions is not decided")
+            raise OutOfReach("it could not be determined whether the inequalities have the same solutions")
         return True

@@ -265,7 +265,7 @@ def _series(parts: list[Any], point: Point) -> Value:
     if mpmath.isinf(number(first)) or mpmath.isinf(number(last)) or last - first > _MOST_TERMS:
         raise OutOfReach(f"a sum of more than {_MOST_TERMS:,} terms is not computed")
     if not all(isinstance(bound, Fraction) and bound.denominator == 1 for bound in (first, last)):
-        raise NoValue("a bound of a sum is no integer")
+        raise NoValue("a bound of a sum is not an integer")
     total = Fraction(0 if kind == "sum" else 1)
     for term in range(int(first), int(last) + 1):
         total = _combine(total, _value(body, point.with_symbol(index, Fraction(term))), "+" if kind == "sum" else "*")

@@ -101,7 +101,7 @@ class MathEqual(ReadingPrimitive, defer_build=True):
             if self._compare(one, other) is True:
                 return Undecided(f"the comma in {number} may be a decimal mark")
         if verdict is False and any(self._is_same(*pair) for pair in _other_texts(str(text_of(expected)), text)):
-            return Undecided("the value or the ground truth has another reading that is equal")
+            return Undecided("the value or the ground truth can also be read in a way that makes them equal")
         return verdict
 
     def _is_same(self, truth: str, value: str) -> bool:

@@ -157,7 +157,7 @@ def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
         if change is not None and change > _LARGE_CHANGE:
             return [False]
         if change is None or change > _SMALL_CHANGE:
-            return [None, "whether the bounds grow alike is not decided"]
+            return [None, "it could not be determined whether the bounds grow alike"]
     return [True] if truth[0] == value[0] else [None, "one value is an equation with a bound, the other a bound"]
 
 

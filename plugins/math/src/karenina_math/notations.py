@@ -40,7 +40,7 @@ def two_readings(pairs: Sequence[tuple[Tree, Tree]]) -> str:
     name = json.loads(min(functions - products, default='["", ""]'))[1]
     if name in _SIGNS.values():
         return f"{name} may stand for a product of vectors, or in the size of a matrix"
-    return f"{name} before brackets may be a factor or a function" if name else "the notation has two readings"
+    return f"{name} before brackets may be a factor or a function" if name else "the notation is ambiguous"
 
 
 def _values(tree: object) -> Iterator[Tree]:

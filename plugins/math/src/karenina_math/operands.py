@@ -61,7 +61,7 @@ class Operands(Cursor, ABC):
         """Read the exponent after a *^*. Powers of powers group from the right."""
         if self._take("{"):
             if self._take("\\circ"):
-                raise TooLarge("a sign for degrees in braces is not read")
+                raise TooLarge("a degree sign in braces is not supported")
             return self._until("}")
         if self._take("-"):
             return ["minus", self._exponent()]
@@ -83,7 +83,7 @@ class Operands(Cursor, ABC):
     def _primary(self) -> Tree:
         """Read a number, symbol, function, bracket or matrix. Raises `NotReadable` at the end of the text."""
         if self.place >= len(self.tokens):
-            raise NotReadable("the expression is not complete")
+            raise NotReadable("the expression is incomplete")
         token = self.tokens[self.place]
         self.place += 1
         match token.kind:
@@ -108,7 +108,7 @@ class Operands(Cursor, ABC):
         base = self._argument()
         size = int(base[1]) if base[0] == "number" and base[1] in _BASES else 0
         if not digits.isalnum() or any(int(digit, 36) >= size for digit in digits):
-            raise NotReadable("the base of a number is not possible")
+            raise NotReadable("the base of the number is invalid")
         return size
 
     def _bracket(self, sign: str) -> Tree:
@@ -141,7 +141,7 @@ class Operands(Cursor, ABC):
         self.place += 1
         if len(inner) == 2:
             if (sign == "(") is not (closing == ")"):
-                raise NotReadable("a bracket is closed by another kind")
+                raise NotReadable("a bracket is closed by one of another kind")
             only: Tree = inner[1]
             return only
         if sign == "(" and closing == ")":
@@ -151,7 +151,7 @@ class Operands(Cursor, ABC):
             return ["interval", sign == "[", closing == "]", inner[1], inner[2]]
         if sign == "[" and closing == "]":
             return ["tuple", *inner[1:]]
-        raise NotReadable("an interval has two ends")
+        raise NotReadable("an interval must have two ends")
 
     def _command(self, name: str) -> Tree:
         """Read the arguments of a LaTeX command or function. Raises `NotReadable` or `TooLarge` for unknown ones."""
@@ -185,7 +185,7 @@ class Operands(Cursor, ABC):
                     return ["set"]
                 found = self.items()
                 if any(item[0] == "relation" and contains(item[1::2], "ratio") for item in found[1:]):
-                    raise TooLarge("a set with a condition is not read")
+                    raise TooLarge("sets with conditions are not supported")
                 self._expect("\\}")
                 return ["set", *found[1:]]
             case "\\langle":
@@ -202,11 +202,11 @@ class Operands(Cursor, ABC):
                 self.place += 1
                 self._expect("}")
                 if kind != "R":
-                    raise TooLarge(f"the set {kind} is not read")
+                    raise TooLarge(f"the set {kind} is not supported")
                 return ["reals"]
         if name.startswith("\\begin{"):
             return self._matrix(name[7:-1])
-        raise NotReadable(f"{name} is not read")
+        raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
         """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*.
@@ -231,7 +231,7 @@ class Operands(Cursor, ABC):
                 argument = ["times", argument, self._power()]
             self._depth -= 1
             if "" in symbols_of(argument):
-                raise TooLarge(f"the argument of {name} is not clear")
+                raise TooLarge(f"the argument of {name} is unclear")
         if argument[0] == "tuple":
             raise NotReadable(f"{name} has several arguments")
         if exponent == ["minus", ["number", "1"]]:
@@ -252,7 +252,7 @@ class Operands(Cursor, ABC):
             elif self._take("^"):
                 high = self._exponent()
         if not high or low[:1] != ["relation"] or len(low) != 4 or low[2] != "=" or not is_index(low[1]):
-            raise NotReadable(f"a {kind} without bounds such as k=1 and n is not read")
+            raise NotReadable(f"a {kind} needs bounds such as k=1 and n")
         index = low[1][1]
         if index not in before:
             self.symbols.discard(index)
@@ -356,7 +356,7 @@ class Operands(Cursor, ABC):
         if not in_braces or self._next() == "}":
             is_bound = not self._bound.isdisjoint(parts)
             if is_bound and len(parts) > 1:
-                raise TooLarge("a subscript with several indices of sums is not read")
+                raise TooLarge("a subscript with several indices of sums is not supported")
             if parts and not is_bound:
                 self.place += in_braces
                 return "".join(parts)
@@ -366,7 +366,7 @@ class Operands(Cursor, ABC):
     def _matrix(self, name: str) -> Tree:
         """Read a matrix up to its *\\end*, after its *\\begin*. Raises `NotReadable` if its rows differ in length."""
         if name not in _MATRICES:
-            raise NotReadable(f"{name} is not read")
+            raise NotReadable(f"{name} is not supported")
         if name == "array" and self._take("{"):
             while not self._take("}"):
                 if self.place >= len(self.tokens):
@@ -382,5 +382,5 @@ class Operands(Cursor, ABC):
             elif self._next() != end:
                 self._expect("&")
         if len({len(row) for row in rows}) != 1:
-            raise NotReadable("the matrix is not complete")
+            raise NotReadable("the rows of the matrix differ in length")
         return ["matrix", *rows]

@@ -39,7 +39,7 @@ def read(text: str) -> Tree:
     if len(reader.symbols) > _MOST_SYMBOLS:
         raise TooLarge(f"there are more than {_MOST_SYMBOLS} symbols")
     if reader.free & reader.indices:
-        raise TooLarge("where a sum ends has two readings")
+        raise TooLarge("it is ambiguous where a sum ends")
     return tree[1] if tree[0] == "list" and len(tree) == 2 else tree
 
 
@@ -60,7 +60,7 @@ class _Reader(Operands):
             found.append(self._item())
         words &= {"and", "or"}
         if len(words) > 1:
-            raise TooLarge("'and' beside 'or' has two readings")
+            raise TooLarge("'and' next to 'or' is ambiguous")
         return [words.pop() if words else "list", *found]
 
     def _item(self) -> Tree:
@@ -137,7 +137,7 @@ class _Reader(Operands):
                 if self._kind() in ("repeating", "based"):
                     raise NotReadable("a number follows another factor")
                 if after_slash:
-                    raise TooLarge("a product after a slash has two readings, as in 1/2x")
+                    raise TooLarge("a product after a slash is ambiguous, as in 1/2x")
                 right = self._power()
                 left = beside(left, right)
             else:
@@ -154,7 +154,7 @@ class _Reader(Operands):
             raise NotReadable("a number follows another factor")
         self.place += 3
         if self._next() in ("^", "!", "%"):
-            raise TooLarge("a sign after a mixed number has two readings")
+            raise TooLarge("a sign after a mixed number is ambiguous")
         return number
 
     def _power(self) -> Tree:
@@ -164,7 +164,7 @@ class _Reader(Operands):
             if self._take("!"):
                 is_double = self._take("!")
                 if is_double and self._next() == "!":
-                    raise NotReadable("a multiple factorial is not read")
+                    raise NotReadable("multiple factorials are not supported")
                 base = ["double factorial" if is_double else "factorial", base]
             elif self._take("%"):
                 base = ["percent", base]

@@ -129,7 +129,7 @@ def _count_bars(tree: Tree) -> int:
 
 
 def _numbers(trees: Sequence[object]) -> Iterator[str]:
-    """Yield the numbers that are written in trees."""
+    """Yield all numbers that occur in trees, as they are written."""
     for tree in trees:
         if isinstance(tree, list):
             if tree[:1] == ["number"]:

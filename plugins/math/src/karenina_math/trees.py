@@ -388,7 +388,7 @@ def beside(left: Tree, right: Tree) -> Tree:
     if right[0] in ("percent", "degrees") and _is_mixed(left, right[1]):
         return [right[0], ["sum", left, right[1]]]
     if right[0] in ("power", "factorial", "double factorial") and _is_mixed(left, right[1]):
-        raise TooLarge("a sign after a mixed number has two readings")
+        raise TooLarge("a sign after a mixed number is ambiguous")
     return ["times", commuted(left), right]
 
 
@@ -412,7 +412,7 @@ def commuted(tree: Tree) -> Tree:
 def quotient(above: Tree, below: Tree) -> Tree:
     """Return a quotient. Raises `NotReadable` for a derivative, such as *\\frac{dy}{dx}*."""
     if below[0] == "times" and _is_differential(above) and _is_differential(below):
-        raise NotReadable("a derivative is not read")
+        raise NotReadable("derivatives are not supported")
     return ["over", above, below]
 
 

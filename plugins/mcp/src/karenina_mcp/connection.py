@@ -228,7 +228,7 @@ class Connection:
             await self._link.end()
 
     async def _client(self) -> Client:
-        """Return the connected client. Connect if necessary.
+        """Return the connected client, after connecting if there is none or the connection has ended.
 
         Raises `_CannotConnect` if connecting fails.
         """
@@ -343,10 +343,7 @@ class _ClientTask:
             self._fail(_CannotConnect(self.output.stopped or "the connection was closed"))
 
     def _fail(self, error: BaseException) -> None:
-        """Report an error to callers that are waiting for the client.
-
-        Does nothing if the client is connected or has already failed.
-        """
+        """Make callers that wait for the client raise an error, unless it is connected or has already failed."""
         if not self._ready.done():
             self._ready.set_exception(_CannotConnect(_error_text(error)))
             self._ready.exception()  # mark it as retrieved: no task may be awaiting it

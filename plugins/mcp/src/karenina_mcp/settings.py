@@ -127,10 +127,7 @@ def has_servers(model: ModelConfig) -> bool:
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """Return a model's servers, after checking them.
-
-    Raises `AdapterConfigError` with all problems.
-    """
+    """Return the MCP servers that a model is configured with. Raises `AdapterConfigError` with all problems."""
     servers: list[Server] = []
     problems: list[str] = []
     places = model.mcp_urls_dict or {}

@@ -81,10 +81,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Encode a value as JSON.
-
-    Values that JSON cannot express are converted with `str`, and unpaired surrogates are replaced.
-    """
+    """Encode any value as JSON. What JSON cannot express becomes a string, and unpaired surrogates are replaced."""
     return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
 
 

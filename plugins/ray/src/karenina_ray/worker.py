@@ -55,10 +55,7 @@ class RemoteClient:
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """Send a message about a call.
-
-        Before the first call to a model, the model itself is sent.
-        """
+        """Send a message about a call, and before the first call to a model the model itself."""
         model = call.endpoint.model
         numbered = self._models.get(id(model))
         if numbered is None:

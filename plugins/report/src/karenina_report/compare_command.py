@@ -200,7 +200,10 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
-    """Group the runs by file, in the order of the files."""
+    """Return the runs in groups, one for each file, in the order of the files.
+
+    A file with several models has several runs.
+    """
     files: dict[str | None, list[ComparedRun]] = {}
     for run in comparison.runs:
         files.setdefault(run.source, []).append(run)

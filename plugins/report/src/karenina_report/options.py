@@ -60,7 +60,7 @@ AnyTemplate = Annotated[
 
 
 def is_number(word: str) -> bool:
-    """Return whether `word` is a number, as accepted by `float`."""
+    """Return whether `float` accepts a word, so that `nan`, `inf` and `1e3` are numbers."""
     try:
         float(word)
     except ValueError:

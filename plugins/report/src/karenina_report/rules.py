@@ -85,7 +85,7 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Silence the logger `karenina` within the block.
+    """Drop all messages of the logger `karenina` within the block.
 
     The messages about a benchmark were already printed by the user's run.
     """

@@ -220,9 +220,9 @@ def is_journal(path: Path) -> bool:
 
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
-    """Yield the results of the last run in a journal.
+    """Yield the results of the last run in a journal. Raises `ConfigError` if one is from another version of Karenina.
 
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results from another version.
+    Raises `JournalError` if the journal cannot be read.
     """
     with JournalView(path) as opened:
         for line in opened.results():

@@ -150,10 +150,7 @@ class RubricEvaluation(Stage):
         return Skip("the question has only agentic traits" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return True unless the trait is agentic.
-
-        Traits that no evaluator claims are included, so that they get an error.
-        """
+        """Return True unless the trait is agentic, even if no evaluator claims it: such a trait gets an error."""
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
@@ -161,7 +158,7 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether `before_run` has to check this question.
+        """Return whether `before_run` has to check this question, because something about its traits may be wrong.
 
         It has to if no judge is configured, or if a trait has source code, an invalid pattern, an
         `include_ground_truth` that cannot be used, or attachments.
@@ -346,7 +343,7 @@ async def _evaluate_share(
 
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
-    """Explain why no evaluator scores a trait, and what to install."""
+    """Return why no evaluator scores a trait: its kind is unknown or its plugin inactive. States what to install."""
     if isinstance(trait, UnknownTrait):
         near = did_you_mean(trait.type, trait_kinds())
         return f"no installed plugin defines traits of type {trait.type!r}; install the plugin that does{near}"

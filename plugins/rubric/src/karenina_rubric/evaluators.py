@@ -218,11 +218,10 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Summarize the fields returned by deep-judgment evaluators.
+    """Summarize what deep-judgment evaluators returned for the LLM traits `names`, or state that it was not performed.
 
-    These are `trait_metadata` and `deep_judgment_rubric_scores`. If both are missing, deep judgment was not performed.
-    `names` contains the names of the LLM traits. Those in neither field were scored without deep judgment. A trait
-    without a score does not count as lacking excerpts.
+    It was performed if `fields` contains `trait_metadata` or `deep_judgment_rubric_scores`. Traits in neither were
+    scored without deep judgment. A trait without a score does not count as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}

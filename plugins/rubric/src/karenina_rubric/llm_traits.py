@@ -240,9 +240,9 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Score a trait in a separate call.
+        """Score a trait in a call of its own, and retry an invalid reply.
 
-        Raises `StructuredError` or `PortError` if the judge fails.
+        Raises `StructuredError` or `PortError` if this fails.
         """
 
         def validate(data: Mapping[str, Any]) -> Judgement:

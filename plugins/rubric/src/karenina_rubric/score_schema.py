@@ -47,7 +47,7 @@ class ScoreSchema:
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """Return the schema of a trait's score.
+    """Return the schema of a trait's score, whose bounds are only described: some servers refuse `minimum`.
 
     To combine several traits in one schema, use a different `prefix` for each. If the trait fills a template, the
     schema has no titles, defaults or examples, all keys are required, and other keys are forbidden unless the template

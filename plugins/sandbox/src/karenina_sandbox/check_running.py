@@ -124,7 +124,7 @@ class CheckRunner:
             raise WorkspaceError(missing)
 
     async def solution(self) -> Patch | None:
-        """Return the changes of the solution, if there is one.
+        """Return the changes that the question's solution makes to its folder, or None if it has no solution.
 
         Raises `WorkspaceError` if it cannot be read, and `DiffError` if it does not fit the folder.
         """

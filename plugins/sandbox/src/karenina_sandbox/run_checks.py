@@ -163,9 +163,10 @@ class RunChecks(Stage):
         """
 
         async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
-            """Return the stored result for a patch, or run the check.
+            """Return the stored result of the check for a patch, or run the check and store the result.
 
-            `why` returns why a result shows that the environment is broken, or None.
+            `why` returns why a result shows that the environment is broken, or None. A result that shows this is never
+            stored, and raises `PortError`.
             """
             key = runner.key(check, patch, repeat)
 

@@ -94,7 +94,7 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Score one judge, called `name`, from all of its results.
+    """Return the score of one judge, called `name`, from all of its results.
 
     Among the misses, wrong passes come first.
     """

@@ -94,7 +94,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         found = found or _common(self._all_terms(table, names_in_list(value)))
         exact = table.exact_terms(value)
         if exact and truth not in exact and truth in found and min(exact.values()) < RELATED:
-            return Undecided(f"{value[:60]!r} is a name of another term, and in another case of the ground truth")
+            return Undecided(f"{value[:60]!r} is a name of another term, and of the ground truth only in another case")
         return self._judge(found, truth, value)
 
     @staticmethod
@@ -138,7 +138,10 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         )
 
     def _table(self, *, is_new: bool = False) -> TermTable:
-        """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError`."""
+        """Return the table. With `is_new`, it is read again if the file has changed.
+
+        Raises `FileError` if that is impossible.
+        """
         columns = (self.column,) if isinstance(self.column, str) else self.column or ()
         return _tables.get(find_file(self.table), Columns(columns, self.separator), self.sha256, is_new=is_new)
 

@@ -149,7 +149,7 @@ def read_table(path: Path, columns: Columns, sha256: str | None) -> TermTable:
 
 
 def write_database(path: str, columns: Sequence[str], separator: str, target: str) -> None:
-    """Write the names in a file into an empty database. Raises `FileError`."""
+    """Write the names in a file into an empty database. Raises `FileError` if it cannot be read or has no names."""
     entries = _entries(Path(path), Columns(tuple(columns), separator))
     _fill(sqlite3.connect(target), entries, Path(path)).close()
 

@@ -50,7 +50,7 @@ class StagePorts:
         return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the model's answer comes from the agent port."""
+        """Return whether the model's agent port answers: for deep agents, MCP servers, or if its adapter needs it."""
         spec = self._spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True

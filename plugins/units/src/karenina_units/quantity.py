@@ -139,7 +139,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"the value has more than {_LONGEST:,} characters")
         text = split_uncertainty(clean(text))[0]
         if PART_WORDS.search(text) and not PART_WORDS.search(str(expected)):
-            return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not read")
+            return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not supported")
         if (sign := find_expression(text)) and not find_expression(str(expected)):
             return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not calculated")
         if has_two_signs(text):
@@ -257,7 +257,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
         count, times = find_count(text)
         if True in verdicts and (words := count or (find_change(text) if truth.number > 0 else "")):
-            return Undecided(f"{words!r} in {_quoted(text)} may make the quantity another one")
+            return Undecided(f"{words!r} in {_quoted(text)} may change the quantity")
         repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
             dose, frequency = split_frequency(text)

@@ -116,10 +116,7 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return an instance's ID, or None if it is not a string.
-
-    The ID of a perturbed instance includes the name and seed of the perturbation.
-    """
+    """Return an instance's ID, with the name and seed of a perturbation, or None if the ID is not a string."""
     id, change = instance.get("id"), instance.get("perturbation")
     if not isinstance(id, str):
         return None

@@ -177,7 +177,7 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Read a sequence of files, and return their items by position.
+    """Read the items in several files, and return them by position. Files that are not lists are skipped.
 
     `chunks` contains the position of the first item and the name of each file.
     """

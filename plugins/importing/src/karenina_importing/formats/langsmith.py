@@ -91,7 +91,7 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _scores(feedback: Any) -> Iterator[Score]:
-    """Yield the scores given by people."""
+    """Yield the scores that people gave. Those of programs and models are skipped."""
     for entry in feedback if isinstance(feedback, list) else ():
         source = entry.get("feedback_source") if isinstance(entry, Mapping) else None
         kind = source.get("type") if isinstance(source, Mapping) else None

@@ -277,7 +277,7 @@ def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
 
 
 def _by_replicate(side: MetricValues) -> Mapping[Hashable, float]:
-    """Return each replicate's mean over all judges."""
+    """Return the mean value of each replicate over all judges. The keys are replicates."""
     values: dict[Hashable, list[float]] = {}
     for place, some in side.values.items():
         values.setdefault(place[0], []).extend(map(float, some))

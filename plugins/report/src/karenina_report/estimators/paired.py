@@ -231,7 +231,7 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Test `DRAWS` random sign patterns, with a fixed seed."""
+    """Test the sum against `DRAWS` random sign patterns with a fixed seed, so that the p value is always the same."""
     import numpy as np
 
     scores = np.array(values)

@@ -151,7 +151,10 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
 def _interaction(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
-    """Return the mean square for the question-by-judge interaction."""
+    """Return the mean square for the question-by-judge interaction.
+
+    There must be at least two questions and two judges.
+    """
     total = sum(
         (fmean(values) - question_mean - judge_mean + mean) ** 2
         for question, question_mean in zip(cells, of_question, strict=True)

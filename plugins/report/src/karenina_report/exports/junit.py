@@ -54,10 +54,7 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
-    """Add a test case for each result to `suite`.
-
-    Returns the number of tests, failures and errors, and the total number of seconds.
-    """
+    """Add a test case for each result to `suite`. Return the numbers of tests, failures, errors and seconds."""
     tests = failures = errors = 0
     seconds = 0.0
     for result in results:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def built_in() -> Sequence[Exporter]:
-    """Return the built-in exporters."""
+    """Return the built-in exporters. Their modules are only imported now."""
     from karenina_report.exports.json_lines import JSON, JSONL, RECORDING
     from karenina_report.exports.junit import JUNIT
     from karenina_report.exports.markdown import MARKDOWN

@@ -46,7 +46,7 @@ EXCERPT_COLUMNS: Final = frozenset({"of", "name", "text", "start", "end", "confi
 def make_item(
     result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Convert a result to JSON for the page.
+    """Return a result as the JSON of an item on the page, with its fields, traits, calls and files.
 
     `rules` are the field rules of the result's template, and `calls` are the result's rows in the table `calls`.
     `prompts` contains the known prompts of these calls. `files` are the result's files, from `PageFiles.describe`.
@@ -135,10 +135,7 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return a reply's text, or its JSON if it has no text.
-
-    A reply that is not valid JSON is returned unchanged.
-    """
+    """Return the text in a call's stored reply, or the whole reply if it has no text or is not valid JSON."""
     stored = str(row["reply"])
     try:
         reply = json.loads(stored)

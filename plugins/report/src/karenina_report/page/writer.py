@@ -261,7 +261,7 @@ class _PageItems:
         return add
 
     def end(self) -> None:
-        """Write the items that have not been written yet."""
+        """Write the collected items as a chunk of the document, if there are any. More may be added afterwards."""
         if self._chunk:
             self._document.add(f"chunk-{self._chunks}", self._chunk)
             self._chunks += 1

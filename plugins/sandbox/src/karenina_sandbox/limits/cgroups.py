@@ -89,12 +89,15 @@ class Cgroup:
         (self.at.pids / "pids.max").write_text(str(limits.processes))
 
     def add(self, pid: int) -> None:
-        """Move a process into the group; processes that it starts later are in it, too. Raises `OSError`."""
+        """Move a process into the group; processes that it starts later are in it, too.
+
+        Raises `OSError` if that fails.
+        """
         for folder in self.at.folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
     def exceeded(self) -> Stop | None:
-        """Return the limit that the group has reached, or None."""
+        """Return the limit ("memory" or "processes") at which the kernel has stopped the group, or None."""
         events = self.at.memory / ("memory.events" if self.at.version == 2 else "memory.oom_control")
         if _read_count(events, "oom_kill"):
             return "memory"

@@ -29,7 +29,7 @@ def find_processes(first: int) -> list[int]:
 
 
 def count_tasks(processes: list[int]) -> int:
-    """Return the number of threads of all processes."""
+    """Return the total number of threads of these processes. Those that have ended count as 0."""
     total = 0
     for pid in processes:
         with suppress(OSError):

@@ -108,7 +108,10 @@ class LayeredSandbox:
         return content
 
     async def patch(self) -> Patch:
-        """Return what has changed in the workspace."""
+        """Return what commands have changed in the workspace so far, after a running one.
+
+        Raises `SandboxError` if unreadable.
+        """
         async with self.lock:
             try:
                 return await asyncio.to_thread(self.layers.patch)
@@ -159,7 +162,7 @@ def release_uid(uid: int) -> None:
 
 
 def _list_owners() -> Iterator[int]:
-    """Yield the owners of all processes."""
+    """Yield the user id that owns each running process of this machine. An id may occur several times."""
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             with suppress(OSError):

@@ -77,7 +77,10 @@ def check_mounts(policy: Policy) -> None:
 
 
 def visible_paths(policy: Policy) -> Iterator[Path]:
-    """Yield the files and folders of the host that programs see, apart from the workspace. Raises `SandboxError`."""
+    """Yield the files and folders of the host that programs see, apart from the workspace.
+
+    Raises `SandboxError` if the interpreter cannot be run, or if its prefix contains the user's home folder.
+    """
     yield from (Path("/usr"), *(Path("/", name) for name in _SYSTEM), *(Path("/etc", name) for name in _SHARED))
     yield from python_paths(policy.python)
     yield from policy.mounts

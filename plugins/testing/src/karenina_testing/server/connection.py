@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
         return not self._gone.is_set()
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, but stop as soon as the client disconnects."""
+        """Sleep, but return at once when the client disconnects. 0 seconds still let other tasks run."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return

@@ -152,7 +152,7 @@ def read_part(transform: Any) -> str | None:
 
 
 def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the assertions, including those in assertion sets."""
+    """Yield the assertions, with those in assertion sets in place of the set. Anything but mappings is skipped."""
     for assertion in assertions if isinstance(assertions, list) else ():
         if isinstance(assertion, Mapping) and assertion.get("type") == "assert-set":
             yield from (other for other in as_list(assertion.get("assert")) if isinstance(other, Mapping))
@@ -417,7 +417,7 @@ def _reserved_names() -> frozenset[str]:
 
 
 def _unique(name: str, taken: Mapping[str, Any]) -> str:
-    """Return `name`, with a number appended if it is taken."""
+    """Return `name` or, if it is taken, the first of `name_2`, `name_3` and so on that is not."""
     number = 2
     unique = name
     while unique in taken:
