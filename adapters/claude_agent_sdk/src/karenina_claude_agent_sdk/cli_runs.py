@@ -240,9 +240,9 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Send one request to the model, and end the run with its reply or error. Later requests are ignored.
+        """Send one request to the model, end the run with its reply or error, and return None: the CLI gets no reply.
 
-        Always returns None.
+        Later requests are ignored.
         """
         if not self.end.done():
             try:

@@ -51,7 +51,7 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def without_attachments(messages: Sequence[Message]) -> list[Message]:
-    """Return messages whose attachments are described in their text."""
+    """Return copies of the messages in which descriptions in the text take the place of attachments."""
     return [
         replace(message, content="\n".join([*map(describe, message.attachments), message.content]), attachments=())
         if message.attachments

@@ -78,10 +78,7 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the configured path of the Claude CLI, or else the CLI in the SDK's wheel.
-
-    The configured path may not exist. Returns None if there is no CLI.
-    """
+    """Return the configured path of the Claude CLI, which may not exist, or the CLI in the SDK's wheel, or None."""
     if extra.cli_path is not None:
         return extra.cli_path
     spec = find_spec("claude_agent_sdk")

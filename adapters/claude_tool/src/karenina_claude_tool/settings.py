@@ -73,9 +73,9 @@ def environment_base_url() -> str:
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`.
+    """Return the model's own API key, or else one from the environment if it may be sent to the server, or None.
 
-    Returns None if there is none, or if `may_receive_environment_secrets` forbids using one from the environment.
+    The environment variables are `ANTHROPIC_API_KEY` and `ANTHROPIC_AUTH_TOKEN`; see `may_receive_environment_secrets`.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)

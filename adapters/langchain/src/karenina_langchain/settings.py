@@ -105,11 +105,11 @@ def served_by(model: ModelConfig) -> str | None:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in the provider's environment variable.
+    """Return the model's own API key, or else the one in the provider's environment variable, or None.
 
     A key from the environment is sent only to the provider's own host, to the URL in the environment
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`), and to localhost. Otherwise, someone else's benchmark could send it
-    anywhere. Returns None if there is no key. For other providers, LangChain then looks for one itself.
+    anywhere. For other providers, LangChain then looks for one itself.
     """
     return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), _key_variables(model))
 
@@ -186,10 +186,7 @@ def _own_base_urls(model: ModelConfig) -> list[str]:
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Return the provider's URL from the environment, or else its default URL.
-
-    Returns None if only LangChain knows the URL.
-    """
+    """Return the provider's URL from the environment, or its default URL, or None if only LangChain knows it."""
     provider = provider_of(model)
     if provider is None:
         return None

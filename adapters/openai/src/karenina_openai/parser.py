@@ -57,7 +57,7 @@ def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probability of each option's first token at the start of the value in `text`.
+    """Return the log-probability of each option's first token at the start of the value in `text`, or None without any.
 
     An option that is not among the most likely tokens gets the lowest log-probability of these tokens. Returns None if
     the server sent no log-probabilities, or if its tokens do not add up to `text`.

@@ -43,9 +43,9 @@ INTERFACE: Final = "jury"
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
-    """Create the jury for a run.
+    """Return the jury for a run, or raise `ConfigError` if the configuration allows no valid vote.
 
-    Raises `ConfigError` if the run has no templates, if `jury.escalate_to` is not a judge, if fewer than two judges
+    A vote is not valid if the run has no templates, if `jury.escalate_to` is not a judge, if fewer than two judges
     vote, or if the quorum is not more than half of the voting judges.
     """
     judges = config.core.parsing_models

@@ -128,9 +128,9 @@ def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Seq
 
 
 def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]] | None:
-    """Return the values at some points of an expression with constants of 0, and the factors of each constant there.
+    """Return an expression's values with constants of 0 and the factors of each constant, or None if it is not linear.
 
-    Returns None if the expression is not linear in the constants.
+    The values are those at some trial points.
     """
     trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]
 

@@ -81,7 +81,7 @@ class TrialNumbers:
 
 
 def value_of(tree: Tree, point: Point) -> Value:
-    """Return the value of an expression at a point.
+    """Return the value of an expression at a point, as a `Fraction` if it is exact, otherwise as a number of mpmath.
 
     Raises `NoValue` if it has none, such as for a division by zero, and `OutOfReach` if it is too large to compute.
     """

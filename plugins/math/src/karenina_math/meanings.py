@@ -162,9 +162,9 @@ def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
 
 
 def _change(one: Tree, other: Tree, names: Sequence[str], sizes: Sequence[int]) -> float | None:
-    """Return how much the logarithm of the ratio of two expressions changes between two sizes of their symbols.
+    """Return by how much the logarithm of the ratio of two expressions changes between two sizes of their symbols.
 
-    The symbols later in `names` grow faster. Returns None if the ratio has no value.
+    Symbols later in `names` grow faster. Returns None if the ratio has no value.
     """
     logarithms = []
     for size in sizes:

@@ -51,10 +51,10 @@ def critical_points(relation: Tree, point: Point) -> list[Any] | None:
 
 
 def have_same_solutions(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool | None:
-    """Return whether two equations of several symbols have the same solutions for each symbol that can be isolated.
+    """Return whether two equations have the same solutions for each symbol that can be isolated, or None if not known.
 
-    The other symbols are numbers, and at some of them there must be a solution. Returns None if that is not known. With
-    `positive`, only positive solutions count.
+    The other symbols are numbers, and at some of them there must be a solution. With `positive`, only positive
+    solutions count.
     """
     trees = difference(one), difference(other)
     names = symbols_of(trees[0])

@@ -70,9 +70,9 @@ def _stored_rules(journal: Path) -> Rules | None:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the table options with which one of the user's own runs read `benchmark`.
+    """Return the table options with which one of the user's own runs read `benchmark`, or None without such a run.
 
-    Returns None if there is no such run. Journals that cannot be read are skipped.
+    Journals that cannot be read are skipped.
     """
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):

@@ -290,7 +290,7 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of a result's answer. It is the same for all judges and is used in label files."""
+    """Return a short hash that identifies a result's answer in label files. It is the same for all judges."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]

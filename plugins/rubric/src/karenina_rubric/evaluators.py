@@ -91,9 +91,9 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Score all traits concurrently. The scores are in the order of the traits.
+    """Score all traits concurrently with `score`, in their order.
 
-    If `score` raises an exception, the trait gets an error.
+    A trait for which it raises gets the error as its score.
     """
 
     async def one(trait: TraitT) -> TraitScore:

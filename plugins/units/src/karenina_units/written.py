@@ -149,10 +149,10 @@ def read_share(text: str) -> tuple[Fraction, bool] | None:
 
 
 def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | None:
-    """Return 0.05, *g/mL* and True for *5 g per 100 mL*: a number, its unit, and whether it has been read fully.
+    """Return (0.05, *g/mL*, True) for *5 g per 100 mL*: number, unit, and whether all was read; None for other texts.
 
-    It is not read fully if the unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*.
-    Returns None if there is no other number or word, or if a unit is unknown.
+    Not all is read if the unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*. A text is
+    another one if it has no other number or word, or if a unit is unknown.
     """
     parts = _PER.split(text.strip(" ."))[::2]
     first = read_quantity(parts[0], decimal, is_unit)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
-    """Return the questions whose verdicts, partial credit or traits differ.
+    """Return the questions that changed between the runs, with flips first, then those that are undecided more often.
 
-    Flips come first, then questions that are undecided more often in one run. Within each kind, the largest change
-    comes first. `paired` maps each metric to its questions, including those that only one run judged. `rules` maps each
+    A question changed if its verdict, partial credit or a trait differs. Within each kind, the largest change comes
+    first. `paired` maps each metric to its questions, including those that only one run judged. `rules` maps each
     template id to its field rules.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}

@@ -147,10 +147,10 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates.
+    """Return the share of the differences' variance that comes from replicates, or None if there is no variance.
 
     More replicates would reduce this share. `within` contains the variance that replicates add to each question's
-    difference. Returns None if `within` is empty, if there are fewer than two differences, or if they do not vary.
+    difference. Also returns None if `within` is empty, or if there are fewer than two differences.
     """
     count = len(differences)
     if not within or count < 2:
