@@ -256,7 +256,7 @@ def _binomial(above: Value, below: Value) -> Value:
 
 
 def _series(parts: list[Any], point: Point) -> Value:
-    """Return a sum or product with bounds, such as *\\sum_{k=1}^{n} k*. If the upper one is less, it is 0 or 1.
+    """Return a sum or product with bounds. If the upper bound is below the lower one, a sum is 0 and a product 1.
 
     Raises `OutOfReach` if it has infinitely many terms, or too many, and `NoValue` if a bound is not an integer.
     """

@@ -210,7 +210,7 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Determine which dynamic traits apply, score them along with the static traits, and record the results.
+        """Score the static traits and those dynamic ones that apply, and record the scores, also if some or all failed.
 
         In a conversation, traits are scored on the turns that they choose. If the judge cannot decide which dynamic
         traits apply, each of them gets an error.

@@ -105,7 +105,7 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences with its interval.
+    """Return the mean of the questions' differences with its 95% interval, which is None with fewer than two units.
 
     `units` contains each question's statistical unit. The variance is the cluster-robust variance of a mean: G / (G -
     1) times the sum of squared sums of residuals. The interval uses t with G - 1 degrees of freedom. `pseudo` adds two
@@ -161,7 +161,7 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p values jointly by Holm's method, keeping their order.
+    """Return p values adjusted jointly by Holm's method, in the order of the given ones, each at most 1.
 
     Source: S. Holm, Scandinavian Journal of Statistics 6, 1979.
     """
