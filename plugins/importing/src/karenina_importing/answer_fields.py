@@ -256,10 +256,9 @@ def _convert(kind: str, truth: str) -> Any:
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace each `{column: NAME}` in declared fields with the mapped value.
+    """Return declared fields with mapped values for each `{column: NAME}`. Raises `NoAnswer` if one is not mapped.
 
-    A field without a type gets the type `str` if its ground truth becomes a string. Raises `NoAnswer` if no value is
-    mapped to the name.
+    A field without a type gets the type `str` if its ground truth becomes a string.
     """
     from karenina_benchmark.template_declarations import fill_columns
 

@@ -61,7 +61,10 @@ def _is_added(tree: Tree, name: str) -> bool:
 
 
 def _equations(truth: Tree, value: Tree) -> list[Tree]:
-    """Return for each of two solutions an expression that is zero for it. Names such as *y* are dropped if both fit."""
+    """Return, for each of two solutions, an expression that is zero for it. A name such as *y* is not part of it.
+
+    It is only part of it if one solution is an equation that does not define such a name.
+    """
     names = [(assigned(tree) or [[""]])[0] for tree in (truth, value)]
     are_named = [
         tree[0] != "relation" or (name[0] != "" and not _OTHER_NAME.fullmatch(str(name[1])))

@@ -153,10 +153,7 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Replace each `${NAME}` in `text` with the value of the environment variable.
-
-    Raises `ValueError` if a variable is unset or empty.
-    """
+    """Return `text` with environment variables for each `${NAME}`. Raises `ValueError` if one is unset or empty."""
 
     def value(match: re.Match[str]) -> str:
         setting = os.environ.get(match[1])

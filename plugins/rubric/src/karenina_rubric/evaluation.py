@@ -457,10 +457,9 @@ def _is_agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return the trait evaluators of all plugins, in the order in which they are asked.
+    """Return the valid trait evaluators of all plugins, by descending precedence, then by name. The first claim wins.
 
-    They are sorted by descending precedence, then by name. Invalid evaluators are omitted, because they were already
-    reported when the plugins were loaded.
+    Invalid evaluators are omitted, because they were already reported when the plugins were loaded.
     """
     usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
     return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

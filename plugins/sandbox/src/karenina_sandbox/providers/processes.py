@@ -100,7 +100,7 @@ async def write_all(stream: asyncio.StreamWriter, content: bytes) -> None:
 
 
 def open_reader(descriptor: int) -> tuple[asyncio.StreamReader, Callable[[], None]]:
-    """Return a reader for the reading end of a pipe, and a function that closes the pipe.
+    """Return a stream reader for the reading end of a pipe, and a function that must be called to close the pipe.
 
     `connect_read_pipe` is not used, because uvloop (0.23) closes its descriptors twice: in the meantime, another thread
     may have opened a file with the same number.
