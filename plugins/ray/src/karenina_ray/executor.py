@@ -50,7 +50,7 @@ class RaySettings(BaseModel):
     @field_validator("ray_address")
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
-        """Raise `ValueError` for the address of a Ray client (ray://), which is not supported."""
+        """Return the address. Raises `ValueError` if it is that of a Ray client (ray://), which is not supported."""
         if value is not None and value.startswith("ray://"):
             raise ValueError(
                 "the Ray client (ray://) is not supported; run on a node of the cluster, and specify host:port"
@@ -115,10 +115,9 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return the number of workers to start, which is at least 1.
+    """Return how many workers to start: `workers`, but not more than answers or concurrent calls, and at least 1.
 
-    It is limited by `workers`, the number of answers, and the lowest concurrency limit of any server. If a server's
-    limit reduces it, a warning is logged.
+    The number of calls is the lowest concurrency limit of any server. If it reduces the workers, a warning is logged.
     """
     concurrency = session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []

@@ -114,13 +114,14 @@ def _length(value: Any, unit: str) -> dict[str, Any] | None:
 
 
 def _compiles(pattern: str) -> bool:
+    """Return whether a regular expression can be compiled for `regex`."""
     from karenina_toolkit.patterns import check_pattern
 
     return not raises(ValueError, check_pattern, pattern)
 
 
 def _split(text: str) -> list[str]:
-    """Split a string at commas. Values may be quoted."""
+    """Split a string at commas outside of quotes. Invalid quotes are kept, and then every comma splits."""
     try:
         return [part.strip() for part in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:
@@ -133,9 +134,9 @@ def texts_of(value: Any) -> list[str]:
 
 
 def number(value: Any, default: float) -> float:
-    """Convert a number, or a string that contains one, to a float.
+    """Convert a number, or a string that contains one, to a float, or return `default` for anything else.
 
-    Returns `default` if `value` is a boolean or not a finite number.
+    Booleans, infinity and NaN are not numbers here.
     """
     try:
         parsed = default if isinstance(value, bool) else float(value)
