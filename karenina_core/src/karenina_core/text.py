@@ -18,10 +18,8 @@ def to_html(_value: object) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
-    """Return `; did you mean 'x'?` with the closest name in `known`.
-
-    If no name is close, return `listed` or, by default, a list of the known names (see `list_names`). If `known` is
-    empty, return an empty string.
+    """Return the end of an error message: `; did you mean 'x'?` with the closest name in `known`. If no name is close,
+    return `listed` or, by default, a list of the known names, and if `known` is empty, an empty string.
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)

@@ -110,10 +110,8 @@ class PrepareWorkspace(Stage):
         return _judges_need_workspace(config, context.question) or works_in_folder(config, context.answering_model)
 
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
-        """Create and return the workspace of an answer.
-
-        Without `workspace_copy`, this is the question's own folder. Raises `WorkspaceError` if the root or the folder
-        is missing or not allowed, or if the folder cannot be copied.
+        """Create and return the workspace of an answer. Without `workspace_copy`, this is the question's own folder.
+        Raises `WorkspaceError` if the root or the folder is missing or not allowed, or if the folder cannot be copied.
         """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
@@ -151,9 +149,8 @@ class PrepareWorkspace(Stage):
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Return whether an agent parses templates or scores a trait of the question.
-
-    Unlike `needs_workspace`, this ignores whether the agent may see the workspace.
+    """Return whether an agent parses templates or scores a trait of the question. Unlike `needs_workspace`, this
+    ignores whether the agent may see the workspace.
     """
     parsing = uses_agentic_parsing(config) or config.section(AgenticSettings).agentic_parsing
     return parsing or any(agentic_traits(question))
@@ -170,9 +167,8 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """Return a function that removes a folder and deletes it from the cleanup list.
-
-    If the folder cannot be removed, the function logs a warning.
+    """Return a function that removes a folder and deletes it from the cleanup list. If the folder cannot be removed,
+    the function logs a warning.
     """
 
     async def clean_up() -> None:

@@ -97,10 +97,8 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write a permanent copy of the trace and return its path.
-
-    It is stored next to the workspace or, if there is no workspace, in a new temporary folder. Raises `WorkspaceError`
-    if it cannot be written.
+    """Write a permanent copy of the trace and return its path. It is stored next to the workspace or, if there is no
+    workspace, in a new temporary folder. Raises `WorkspaceError` if it cannot be written.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -165,9 +163,8 @@ class ModelOverrides:
         self._models: dict[str, ModelConfig] = {}
 
     def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
-        """Return the model in a trait's `model_override`. Its `id` defaults to the trait's name.
-
-        Raises `ConfigError` if the model is invalid.
+        """Return the model in a trait's `model_override`. Its `id` defaults to the trait's name. Raises `ConfigError`
+        if the model is invalid.
         """
         fields = {"id": trait.name, **(trait.model_override or {})}
         key = json.dumps(fields, sort_keys=True)
@@ -186,9 +183,8 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` if the program of an MCP server is given as a relative path.
-
-    Such a path would depend on the working directory.
+    """Raise `ConfigError` if the program of an MCP server is given as a relative path. Such a path would depend on the
+    working directory.
     """
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
@@ -314,9 +310,8 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score a trait. An exception becomes the error in the outcome.
-
-        `shown` is the answer as judges see it, or None if no agent may see the answer.
+        """Investigate and score a trait. An exception becomes the error in the outcome. `shown` is the answer as judges
+        see it, or None if no agent may see the answer.
         """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
@@ -344,9 +339,8 @@ class AgenticRubricEvaluation(Stage):
         response: str | None,
         place: TraitWorkspace,
     ) -> Investigation:
-        """Let an agent investigate the trait, and return its report.
-
-        Raises `InvestigationFailed` if there is no report.
+        """Let an agent investigate the trait, and return its report. Raises `InvestigationFailed` if there is no
+        report.
         """
         request = trait_request(
             trait,
@@ -371,9 +365,8 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        """Let the judge score the trait based on the report.
-
-        Raises `StructuredError` or `PortError` if the judge fails.
+        """Let the judge score the trait based on the report. Raises `StructuredError` or `PortError` if the judge
+        fails.
         """
         verdict = await ask(
             context,
@@ -428,9 +421,8 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Remove repeated trait objects. Every question contains the same global traits.
-
-    Objects that are merely equal are kept.
+    """Remove repeated trait objects. Every question contains the same global traits. Objects that are merely equal are
+    kept.
     """
     unique: list[AgenticRubricTrait] = []
     seen: set[int] = set()

@@ -76,9 +76,8 @@ def _find_flaw(media_type: str, data: bytes) -> str | None:
 
 
 def find_unsent(question: Question, *shared: Rubric | None) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong, and the cure, for each trait whose judge cannot get the files that the trait names.
-
-    `shared` are the rubrics of the benchmark.
+    """Yield what is wrong, and the cure, for each trait whose judge cannot get the files that the trait names. `shared`
+    are the rubrics of the benchmark.
     """
     for rubric in (*shared, question.rubric, question.dynamic_rubric):
         for trait in rubric.traits if rubric is not None else ():

@@ -95,9 +95,8 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded.
-
-        The arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
+        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded. The
+        arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
         """
         from karenina_benchmark.checking import check_file
 
@@ -226,10 +225,7 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark from async code.
-
-        Arguments and exceptions are the same as for `run_verification`.
-        """
+        """Run the benchmark from async code. Arguments and exceptions are the same as for `run_verification`."""
         from karenina_engine.progress.progress_display import choose_display
         from karenina_engine.run.execution import collect_results
         from karenina_engine.run.prepare import open_run
@@ -298,9 +294,8 @@ def _note_missing_journal() -> None:
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
-    """Return `config` as a `VerificationConfig`. An existing one is returned unchanged.
-
-    Raises `ConfigError` if a setting is unknown or invalid.
+    """Return `config` as a `VerificationConfig`. An existing one is returned unchanged. Raises `ConfigError` if a
+    setting is unknown or invalid.
     """
     from karenina_core.config import VerificationConfig
 

@@ -53,9 +53,8 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, with the number of further errors and a hint on skipping broken questions.
-
-    `good` is the number of questions that can be read. If it is 0, the hint is omitted.
+    """Return the first error, with the number of further errors and a hint on skipping broken questions. `good` is the
+    number of questions that can be read. If it is 0, the hint is omitted.
     """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     them = "them" if len(broken) > 1 else "it"
@@ -64,9 +63,8 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with all further errors as its `others`.
-
-    `more` is appended to its message. If there are further errors, the message also names the command that lists them.
+    """Return the first error, with all further errors as its `others`. `more` is appended to its message. If there are
+    further errors, the message also names the command that lists them.
     """
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
@@ -86,9 +84,8 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 
 
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark without logging anything. Its errors are in `problems` and `broken`.
-
-    Raises `BenchmarkFileError` if nothing can be read, and any exception raised by `check_paths`.
+    """Read a benchmark without logging anything. Its errors are in `problems` and `broken`. Raises `BenchmarkFileError`
+    if nothing can be read, and any exception raised by `check_paths`.
     """
     installed = plugins.active_plugins()
     suffix = suffix_of(installed, path)
@@ -148,7 +145,6 @@ def _read(
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     """Save a benchmark in the format that matches the suffix of `path`. Relative paths of attachments are rewritten.
-
     Logs a warning if they then lead out of the folder of `path`, because this needs trust.
 
     Raises `BenchmarkFileError` if the format is unknown or read-only, or if the benchmark or file cannot be written.

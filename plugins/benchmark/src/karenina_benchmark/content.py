@@ -57,9 +57,8 @@ class BenchmarkContent:
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
-        """Create an empty benchmark without dates. By default, the id is derived from the name.
-
-        Raises `ValueError` if the name is empty.
+        """Create an empty benchmark without dates. By default, the id is derived from the name. Raises `ValueError` if
+        the name is empty.
         """
         if not name.strip():
             raise ValueError("the benchmark's name is empty")
@@ -118,10 +117,7 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Create an empty benchmark with the current time as its date.
-
-        Raises `ValueError` if the name is empty.
-        """
+        """Create an empty benchmark with the current time as its date. Raises `ValueError` if the name is empty."""
         benchmark = cls(name)
         benchmark.description = description
         benchmark.version = version
@@ -131,9 +127,8 @@ class BenchmarkContent:
 
     @classmethod
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
-        """Create a benchmark for a file that only contains questions. It has no dates and is named after the file.
-
-        This is meant for file formats. Raises `ValueError` if two questions have the same id.
+        """Create a benchmark for a file that only contains questions. It has no dates and is named after the file. This
+        is meant for file formats. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -217,10 +212,8 @@ class BenchmarkContent:
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append questions and return them. If one of them cannot be added, none is.
-
-        This changes `date_modified`. Raises `ValueError` for a duplicate id, or for a trait name that is also in the
-        global rubric.
+        """Append questions and return them. If one of them cannot be added, none is. This changes `date_modified`.
+        Raises `ValueError` for a duplicate id, or for a trait name that is also in the global rubric.
         """
         added: dict[str, Question] = {}
         for question in questions:
@@ -252,9 +245,8 @@ class BenchmarkContent:
 
     @property
     def streamed(self) -> bool:
-        """Whether questions stay in the file and are built each time they are accessed.
-
-        Accessing a question that cannot be read then raises `BenchmarkFileError` with the line.
+        """Whether questions stay in the file and are built each time they are accessed. Accessing a question that
+        cannot be read then raises `BenchmarkFileError` with the line.
         """
         return not isinstance(self._questions, dict)
 
@@ -278,18 +270,16 @@ class BenchmarkContent:
             yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return a question's place in the file, or None if it is unknown.
-
-        If questions are streamed, raises `KeyError` for an unknown id.
+        """Return a question's place in the file, or None if it is unknown. If questions are streamed, raises `KeyError`
+        for an unknown id.
         """
         if self._places is not None:
             return self._places.place_of(self.written_id(question_id))
         return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, and move questions that cannot be read to `broken`.
-
-        Does nothing if the questions are in memory.
+        """Build all streamed questions once, and move questions that cannot be read to `broken`. Does nothing if the
+        questions are in memory.
         """
         for id in self.ids if self.streamed else ():
             try:
@@ -309,9 +299,8 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question that has the same id, keeping its position and the spelling of the id.
-
-        Raises `KeyError` if there is none, and `ValueError` for a trait name that is also in the global rubric.
+        """Replace the question that has the same id, keeping its position and the spelling of the id. Raises `KeyError`
+        if there is none, and `ValueError` for a trait name that is also in the global rubric.
         """
         written = self.get(question.id).id
         self.rubric_for(question)
@@ -319,18 +308,16 @@ class BenchmarkContent:
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """Return the static traits of the benchmark and the question in one rubric, or None if there are none.
-
-        Raises `ValueError` if both have a trait with the same name.
+        """Return the static traits of the benchmark and the question in one rubric, or None if there are none. Raises
+        `ValueError` if both have a trait with the same name.
         """
         if self.global_rubric is None and question.rubric is None:
             return None
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none.
-
-        Raises `ValueError` if both have a trait with the same name.
+        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none. Raises
+        `ValueError` if both have a trait with the same name.
         """
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
@@ -371,10 +358,8 @@ class BenchmarkContent:
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions that may contain one of `words`.
-
-        This includes all questions that are in memory. The lines of a streamed file are searched as text, so most of
-        its questions need not be built.
+        """Iterate over the questions that may contain one of `words`. This includes all questions that are in memory.
+        The lines of a streamed file are searched as text, so most of its questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
@@ -390,7 +375,6 @@ class BenchmarkContent:
 
     def written_id(self, question_id: str) -> str:
         """Return `question_id` as spelled in the benchmark, because Unicode can spell the same characters differently.
-
         Unknown ids are returned unchanged.
         """
         if question_id.isascii() or question_id in self._questions:
@@ -441,9 +425,8 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question as it would be saved, with the source of its template class.
-
-    If the source is unavailable, the question is returned unchanged.
+    """Return the question as it would be saved, with the source of its template class. If the source is unavailable,
+    the question is returned unchanged.
     """
     if question.answer_class is None:
         return question

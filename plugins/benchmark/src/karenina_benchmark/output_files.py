@@ -50,9 +50,8 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 
 
 def find_in_text(path: Path, text: str) -> Conversation | None:
-    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text.
-
-    Raises `ConfigError` if the text looks like a conversation but cannot be read.
+    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text. Raises
+    `ConfigError` if the text looks like a conversation but cannot be read.
     """
     document = parse_json_conversation(text)
     try:
@@ -89,9 +88,8 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
 
 
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
-    """Return `rows` if they are the messages or events of one conversation, or None if they are outputs.
-
-    They are outputs if any row is not an object or has a key in `names`, or if all rows are replies from a model.
+    """Return `rows` if they are the messages or events of one conversation, or None if they are outputs. They are
+    outputs if any row is not an object or has a key in `names`, or if all rows are replies from a model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -211,10 +209,8 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
-    """Return the output in a record.
-
-    If there is no id, it is made from the line number. If there is no question, it is `NO_QUESTION`. Raises
-    `ConfigError` if there is no output, or if a column that the user has mapped is missing.
+    """Return the output in a record. If there is no id, it is made from the line number. If there is no question, it is
+    `NO_QUESTION`. Raises `ConfigError` if there is no output, or if a column that the user has mapped is missing.
     """
     default = f"line-{record.number}"
     if isinstance(record.value, str):
@@ -229,9 +225,8 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
 
     def named(role: str) -> list[str]:
-        """Return the columns for a role, with the best one first.
-
-        Raises `ConfigError` if a column that the user has mapped is missing.
+        """Return the columns for a role, with the best one first. Raises `ConfigError` if a column that the user has
+        mapped is missing.
         """
         if role in mapped:
             column = find_column(map(str, values), mapped[role])

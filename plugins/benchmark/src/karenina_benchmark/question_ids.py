@@ -67,7 +67,6 @@ def read_question_ids(path: Path) -> list[str]:
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
     """Return the question ids in YAML. Unless `whole` is set, the text is incomplete, so the last item is skipped.
-
     Without PyYAML's C library, only the first 100,000 characters are read. Raises `ValueError` if the YAML is invalid.
     """
     import yaml
@@ -85,9 +84,8 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in a checkpoint or in JSON rows.
-
-    Unless `whole` is set, the text is incomplete and is searched for ids instead of being parsed.
+    """Return the question ids in a checkpoint or in JSON rows. Unless `whole` is set, the text is incomplete and is
+    searched for ids instead of being parsed.
     """
     if not whole:
         return _ITEM_ID.findall(text)

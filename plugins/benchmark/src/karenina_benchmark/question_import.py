@@ -178,9 +178,8 @@ def read_questions(
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each field, and the metadata columns.
-
-    Raises `BenchmarkFileError` if a field or column does not exist, or if no column is mapped to `question`.
+    """Return the column for each field, and the metadata columns. Raises `BenchmarkFileError` if a field or column does
+    not exist, or if no column is mapped to `question`.
     """
     if columns is None:
         columns = {name: name for name in table.columns if name in FIELDS or is_plugin_column(name)}
@@ -211,9 +210,8 @@ def is_question_field(name: str) -> bool:
 
 
 def is_plugin_column(name: str) -> bool:
-    """Return whether a column's name alone shows that it is a plugin's question field.
-
-    Names without a package, such as `turns`, are used for other things in tables, so they have to be mapped explicitly.
+    """Return whether a column's name alone shows that it is a plugin's question field. Names without a package, such as
+    `turns`, are used for other things in tables, so they have to be mapped explicitly.
     """
     return "." in name and is_question_field(name)
 
@@ -228,10 +226,8 @@ _ENDS_IN_SUFFIX: Final = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})\
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
-    """Convert the cells of a row to a question's fields, in place.
-
-    Numbers become strings, lists and objects become JSON, and keywords and attachments are split. Raises `ValueError`
-    if attachments have another separator.
+    """Convert the cells of a row to a question's fields, in place. Numbers become strings, lists and objects become
+    JSON, and keywords and attachments are split. Raises `ValueError` if attachments have another separator.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -261,9 +257,8 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
-    """Return a dict with the row's `answer_template`, or an empty dict if there is no template.
-
-    Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
+    """Return a dict with the row's `answer_template`, or an empty dict if there is no template. Raises
+    `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """
     if answer is not None:
         return {"answer_template": make_row_template(answer, strategy, row.values)}

@@ -128,9 +128,8 @@ def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that files are allowed to set.
-
-    `note` prints which other settings would affect the results.
+    """Return the settings in a journal that files are allowed to set. `note` prints which other settings would affect
+    the results.
     """
     free, others = labels.free_settings()
     owned = owned_settings()
@@ -145,9 +144,8 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run with their secrets, or nothing if the run is someone else's.
-
-    Raises `ConfigError` if a secret is missing.
+    """Return the judges of the user's own run with their secrets, or nothing if the run is someone else's. Raises
+    `ConfigError` if a secret is missing.
     """
     if command is None:
         return ()
@@ -157,9 +155,8 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, in the order of the run's judges.
-
-    Judges are matched by id. Raises `ConfigError` if one is missing.
+    """Return the judges to call, in the order of the run's judges. Judges are matched by id. Raises `ConfigError` if
+    one is missing.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
@@ -210,10 +207,8 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a copy of a result with a new verdict on its extracted values.
-
-    If the values cannot be compared, the copy has an error instead. If the outcome did not depend on them, the result
-    itself is returned.
+    """Return a copy of a result with a new verdict on its extracted values. If the values cannot be compared, the copy
+    has an error instead. If the outcome did not depend on them, the result itself is returned.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError

@@ -120,9 +120,8 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the current settings from the environment and the user's configuration file, in this order.
-
-    They are followed by the benchmark's `config` section, unless it has changed since the command was run.
+    """Return the current settings from the environment and the user's configuration file, in this order. They are
+    followed by the benchmark's `config` section, unless it has changed since the command was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -134,10 +133,7 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
-    """Return the ids that are still in the benchmark, or None if `ids` is None.
-
-    `note` prints how many are missing.
-    """
+    """Return the ids that are still in the benchmark, or None if `ids` is None. `note` prints how many are missing."""
     if ids is None:
         return None
     left = [id for id in ids if id in benchmark]
@@ -147,9 +143,8 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 
 
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
-    """Return the user's trust, including the files outside the folder that the command's `--trust-all` covered.
-
-    These files are only included if the data has not changed since the command was run.
+    """Return the user's trust, including the files outside the folder that the command's `--trust-all` covered. These
+    files are only included if the data has not changed since the command was run.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):
@@ -158,9 +153,8 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 
 
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
-    """Return whether the command's `--trust-all` still applies, because nothing that it covers has changed.
-
-    If it no longer applies, `note` prints the reason.
+    """Return whether the command's `--trust-all` still applies, because nothing that it covers has changed. If it no
+    longer applies, `note` prints the reason.
     """
     if not command["trust_all"]:
         return False

@@ -46,9 +46,8 @@ class MovedQuestions(MutableMapping[str, Question]):
         return moved, questions
 
     def __getitem__(self, id: str) -> Question:
-        """Return a question.
-
-        Raises `BenchmarkFileError` if a file cannot be reached from the new folder, such as one on another drive.
+        """Return a question. Raises `BenchmarkFileError` if a file cannot be reached from the new folder, such as one
+        on another drive.
         """
         question = self._benchmark.get(id)
         try:

@@ -214,9 +214,8 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
 
 
 def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a field's declaration with a type such as quantity replaced by the text that its primitive reads.
-
-    Raises `DeclarationError` for other types. The error names the plugin if it is known but not installed.
+    """Return a field's declaration with a type such as quantity replaced by the text that its primitive reads. Raises
+    `DeclarationError` for other types. The error names the plugin if it is known but not installed.
     """
     kind, rule = declared.get("type"), declared.get("verify_with")
     if not isinstance(kind, str) or kind in TYPES:
@@ -254,10 +253,8 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
 def _write_type(
     imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str, types: tuple[str, ...]
 ) -> tuple[str, str]:
-    """Return the kind of a field (one of `types`, or `literal`) and its annotation.
-
-    If no type is declared, it is inferred from `truth` and `primitive`. Raises `DeclarationError` if the type is
-    unknown or cannot be inferred.
+    """Return the kind of a field (one of `types`, or `literal`) and its annotation. If no type is declared, it is
+    inferred from `truth` and `primitive`. Raises `DeclarationError` if the type is unknown or cannot be inferred.
     """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
         imports.literal = True
@@ -277,9 +274,8 @@ def _write_type(
 
 
 def _type_of_source(source: str, truth: Any, primitive: str | None, name: str) -> str:
-    """Return the type of a field that a known value fills.
-
-    If the known value may have any type, the field's type is inferred from `truth`.
+    """Return the type of a field that a known value fills. If the known value may have any type, the field's type is
+    inferred from `truth`.
     """
     if (offered := _offered_type(source)) is not None:
         return offered
@@ -392,9 +388,8 @@ def _write_weight(weight: Any, name: str) -> str:
 
 
 def _convert_truth(truth: Any, kind: str, name: str) -> Any:
-    """Convert the ground truth to the field's type, because table cells are strings, for example.
-
-    Raises `DeclarationError` if this is not possible.
+    """Convert the ground truth to the field's type, because table cells are strings, for example. Raises
+    `DeclarationError` if this is not possible.
     """
     plain = isinstance(truth, str | int | float) and not isinstance(truth, bool)
     try:
@@ -429,9 +424,8 @@ def _to_float(truth: str | float) -> float:
 
 
 def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
-    """Return the source of a strategy. `path` is its place in the declaration.
-
-    Raises `DeclarationError` if the strategy is invalid.
+    """Return the source of a strategy. `path` is its place in the declaration. Raises `DeclarationError` if the
+    strategy is invalid.
     """
     if isinstance(node, str):
         if node not in fields:

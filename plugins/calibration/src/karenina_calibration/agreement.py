@@ -62,9 +62,8 @@ class LabelledAnswer:
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
-    """Return the majority of the votes, and whether the votes are tied. Votes of None are ignored.
-
-    If there are no votes or if they are tied, the majority is None.
+    """Return the majority of the votes, and whether the votes are tied. Votes of None are ignored. If there are no
+    votes or if they are tied, the majority is None.
     """
     right, wrong = votes.count(True), votes.count(False)
     return (None, bool(right)) if right == wrong else (right > wrong, False)
@@ -112,10 +111,8 @@ def join_labels(
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Compare each judge's verdicts with the labels, for answers labelled right or wrong.
-
-    `results` must contain all of the run's results, from which the raw pass rates are computed. Judges without any
-    labelled verdict are omitted.
+    """Compare each judge's verdicts with the labels, for answers labelled right or wrong. `results` must contain all of
+    the run's results, from which the raw pass rates are computed. Judges without any labelled verdict are omitted.
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
@@ -128,9 +125,8 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Compare one judge's verdicts with the labels. `models` contains the units and outcomes for each model.
-
-    Returns None if none of the answers labelled right or wrong has a verdict from this judge.
+    """Compare one judge's verdicts with the labels. `models` contains the units and outcomes for each model. Returns
+    None if none of the answers labelled right or wrong has a verdict from this judge.
     """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
@@ -160,9 +156,8 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Compare the values that each judge extracted with the labels, by field and trait.
-
-    A value only counts if a majority says that it is right or that it is wrong.
+    """Compare the values that each judge extracted with the labels, by field and trait. A value only counts if a
+    majority says that it is right or that it is wrong.
     """
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
@@ -190,9 +185,8 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Compare verdicts with the labels for each template with at least five labels. The worst template comes first.
-
-    If all labelled answers share one template, returns an empty list.
+    """Compare verdicts with the labels for each template with at least five labels. The worst template comes first. If
+    all labelled answers share one template, returns an empty list.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)

@@ -168,9 +168,8 @@ def truth_text(answer: Answer) -> str:
 
 
 def readable(value: str) -> str:
-    """Return a JSON value in a form for people to read: strings without quotation marks, and *nothing* for null.
-
-    Text that is not JSON is returned unchanged.
+    """Return a JSON value in a form for people to read: strings without quotation marks, and *nothing* for null. Text
+    that is not JSON is returned unchanged.
     """
     with suppress(ValueError):
         parsed = from_json(value)
@@ -179,10 +178,8 @@ def readable(value: str) -> str:
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
-    """Collect the answers in the results, with each judge's judgement.
-
-    A later result for the same answer and judge replaces an earlier one. Results with an empty answer are only counted
-    in `missing`.
+    """Collect the answers in the results, with each judge's judgement. A later result for the same answer and judge
+    replaces an earlier one. Results with an empty answer are only counted in `missing`.
     """
     answers = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}

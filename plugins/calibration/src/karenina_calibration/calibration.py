@@ -89,9 +89,8 @@ class LabelledRun:
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers that represent all answers.
-
-        These are the drawn answers or, without a draw, all labelled answers.
+        """The labelled answers that represent all answers. These are the drawn answers or, without a draw, all labelled
+        answers.
         """
         return [entry for entry in self.labelled if entry.stratum is not None or self.draw is None]
 
@@ -138,9 +137,8 @@ def calibrate(
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    """Return the label files. If there is one next to the results, it comes first.
-
-    Raises `ConfigError` if there are no label files.
+    """Return the label files. If there is one next to the results, it comes first. Raises `ConfigError` if there are no
+    label files.
     """
     paths = [Path(label) for label in labels]
     if isinstance(results, str | Path):
@@ -303,9 +301,8 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Compute how often labellers agree with each other on whether answers are right.
-
-    Only labels that say right or wrong count. Returns None if no answer has two such labels.
+    """Compute how often labellers agree with each other on whether answers are right. Only labels that say right or
+    wrong count. Returns None if no answer has two such labels.
     """
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]

@@ -87,9 +87,8 @@ class Draw(BaseModel, defer_build=True):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Describe why this draw does not follow from its seed and the given answers. Returns None if it does.
-
-        This check is needed because the strata and their sizes determine the weight of each label.
+        """Describe why this draw does not follow from its seed and the given answers. Returns None if it does. This
+        check is needed because the strata and their sizes determine the weight of each label.
         """
         members: list[list[Answer]] = [[] for _ in self.strata]
         for answer in answers.by_id.values():

@@ -59,9 +59,8 @@ class CorrectedRate:
 
     @property
     def remaining(self) -> float:
-        """The approximate half-width of the interval if all answers were labelled.
-
-        It is due to the limited number of questions.
+        """The approximate half-width of the interval if all answers were labelled. It is due to the limited number of
+        questions.
         """
         within = max(0.0, self.error**2 - self.between)
         variance = min(self.error**2, self.between + within * self.labels / self.units)
@@ -126,9 +125,8 @@ def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
 def _shares(
     labels: Sequence[Label], scale: Mapping[Stratum, float]
 ) -> tuple[Mapping[Stratum, float], Mapping[Stratum, int]]:
-    """Return the share of right answers, (y + 1) / (n + 2), and the number of labels in each stratum.
-
-    `scale` contains the factors for the weights. See `_scales`.
+    """Return the share of right answers, (y + 1) / (n + 2), and the number of labels in each stratum. `scale` contains
+    the factors for the weights. See `_scales`.
     """
     right: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
@@ -259,9 +257,8 @@ class JudgeQuality:
         )
 
     def can_correct(self) -> bool:
-        """Return whether the judge is better than chance.
-
-        This uses the lower bound of sensitivity + specificity - 1.
+        """Return whether the judge is better than chance. This uses the lower bound of sensitivity + specificity -
+        1.
         """
         sensitivity, specificity = self.smoothed()
         spread = _variance(sensitivity, self.right + 2) + _variance(specificity, self.wrong + 2)

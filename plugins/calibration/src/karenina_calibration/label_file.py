@@ -58,9 +58,8 @@ class Label(BaseModel, defer_build=True):
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return this person's label for an extracted value, or None if there is none.
-
-        If the labeller entered a value (`own`), it also decides whether other judges' values are right.
+        """Return this person's label for an extracted value, or None if there is none. If the labeller entered a value
+        (`own`), it also decides whether other judges' values are right.
         """
         same = [
             extraction
@@ -161,9 +160,8 @@ class Labels:
         }
 
     def missing(self, labeller: str) -> list[str]:
-        """Return the IDs of drawn answers that the given labeller has yet to label, in the order of the draw.
-
-        Labels for a different ground truth do not count.
+        """Return the IDs of drawn answers that the given labeller has yet to label, in the order of the draw. Labels
+        for a different ground truth do not count.
         """
         items = self.draw.items if self.draw is not None else ()
         return [
@@ -174,9 +172,8 @@ class Labels:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return a command for labelling or calibrating results, for pasting into a shell.
-
-    The label file is only included if it is not the default one. `more` contains further arguments.
+    """Return a command for labelling or calibrating results, for pasting into a shell. The label file is only included
+    if it is not the default one. `more` contains further arguments.
     """
     words = ["karenina", command, str(results), *more]
     if file is not None and file != find_labels_file(Path(results)):
@@ -200,9 +197,8 @@ def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Pat
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
-    """Read the answers as they were before the run was rescored, and set `drawn_as` in `answers`.
-
-    Returns None if the run was not rescored, or if the draw was not made from those answers.
+    """Read the answers as they were before the run was rescored, and set `drawn_as` in `answers`. Returns None if the
+    run was not rescored, or if the draw was not made from those answers.
     """
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None
@@ -241,9 +237,8 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
 
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
-    """Yield the kind, value and location of each line. The value is either the JSON of a draw or a label.
-
-    Raises `ConfigError` if the file cannot be read or if a line is something else. The message names the line.
+    """Yield the kind, value and location of each line. The value is either the JSON of a draw or a label. Raises
+    `ConfigError` if the file cannot be read or if a line is something else. The message names the line.
     """
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
@@ -301,9 +296,8 @@ def label_line(label: Label) -> str:
 
 
 def _append(file: Path, lines: Sequence[str]) -> None:
-    """Append lines to a file in a single write, so that several labellers can use the file.
-
-    Raises `ConfigError` if this fails.
+    """Append lines to a file in a single write, so that several labellers can use the file. Raises `ConfigError` if
+    this fails.
     """
     data = "".join(f"{line}\n" for line in lines).encode()
     try:

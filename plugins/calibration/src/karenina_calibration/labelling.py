@@ -138,9 +138,8 @@ class Labelling:
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer with the values to ask about.
-
-        If its label is stale, the answer has a reason for being shown again and only the values that have no label yet.
+        """Return an answer with the values to ask about. If its label is stale, the answer has a reason for being shown
+        again and only the values that have no label yet.
         """
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
@@ -172,9 +171,8 @@ class Labelling:
         return labels, len(everything) - len(labels)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add labels that are not in the file yet, together with the labeller's earlier extraction labels.
-
-        Raises `ConfigError` if the file cannot be written.
+        """Add labels that are not in the file yet, together with the labeller's earlier extraction labels. Raises
+        `ConfigError` if the file cannot be written.
         """
         new = []
         for label in labels:
@@ -191,9 +189,8 @@ class Labelling:
 
 
 def move_away(file: Path) -> Path | None:
-    """Rename a label file. Returns its new name, or None if the file does not exist.
-
-    Raises `ConfigError` if it cannot be renamed.
+    """Rename a label file. Returns its new name, or None if the file does not exist. Raises `ConfigError` if it cannot
+    be renamed.
     """
     if not file.exists():
         return None

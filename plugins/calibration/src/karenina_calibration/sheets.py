@@ -83,10 +83,8 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook.
-
-    Text is cut to 32,000 characters, and control characters are replaced by U+FFFD. If openpyxl is not installed,
-    raises `LibraryMissing` immediately.
+    """Return a function that writes the rows as an Excel workbook. Text is cut to 32,000 characters, and control
+    characters are replaced by U+FFFD. If openpyxl is not installed, raises `LibraryMissing` immediately.
     """
     try:
         from openpyxl import Workbook
@@ -161,9 +159,8 @@ def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) 
 
 
 def _asked(row: Row) -> tuple[str, str]:
-    """Return the subject of a row: the answer, or the kind and name of an extracted value.
-
-    Rows without the column `asked` are about the answer.
+    """Return the subject of a row: the answer, or the kind and name of an extracted value. Rows without the column
+    `asked` are about the answer.
     """
     kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
     return kind, name
@@ -175,9 +172,8 @@ def _said(row: Row) -> str:
 
 
 def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
-    """Return the answer that a row is about, or None if it is not in the results.
-
-    Raises `ConfigError` if the row does not identify an answer, or if several answers match.
+    """Return the answer that a row is about, or None if it is not in the results. Raises `ConfigError` if the row does
+    not identify an answer, or if several answers match.
     """
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
@@ -199,9 +195,8 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
-    """Make a label from one labeller's rows about one answer.
-
-    Raises `ConfigError` if a row is malformed. The message names the row.
+    """Make a label from one labeller's rows about one answer. Raises `ConfigError` if a row is malformed. The message
+    names the row.
     """
     right: bool | None = None
     extractions, notes = [], []
@@ -267,9 +262,8 @@ def _parse_right(text: str, place: str) -> bool | None:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield the location of each row, and its cells by lower-case column name.
-
-    If several columns have the same name, the first one is used. Raises `ConfigError` if the sheet cannot be read.
+    """Yield the location of each row, and its cells by lower-case column name. If several columns have the same name,
+    the first one is used. Raises `ConfigError` if the sheet cannot be read.
     """
     try:
         with read_records(path, package="karenina-calibration") as records:

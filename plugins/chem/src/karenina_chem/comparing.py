@@ -44,9 +44,8 @@ def why_unreadable(text: str, stereo: str) -> str | None:
 
 
 def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautomers: str, salts: str) -> list[Any]:
-    """Return [True] or [False], or a list of "unreadable" or None with the reason why there is no verdict.
-
-    `values` are the texts that may be structures. With `all_needed`, each of them must be one.
+    """Return [True] or [False], or a list of "unreadable" or None with the reason why there is no verdict. `values` are
+    the texts that may be structures. With `all_needed`, each of them must be one.
     """
     verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:
@@ -118,7 +117,6 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
 
 def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
     """Return whether two structures are the same without the bonds of metals. Raises `OutOfReach` if bonds may matter.
-
     They cannot matter if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
     """
     apart = [taken_apart(mol) for mol in (truth, value)]
@@ -136,7 +134,6 @@ def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
 
 def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
     """Return whether two structures are the same but for where bonds and charges of a conjugated system are drawn.
-
     Raises `OutOfReach` if there are too many ways to draw one to be sure.
     """
     if CalcMolFormula(truth) != CalcMolFormula(value):

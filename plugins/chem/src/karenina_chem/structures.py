@@ -36,9 +36,8 @@ def is_inchi(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def read(text: str) -> Mol:
-    """Return a structure in its normal form: bonds of salts are ions, and nitro groups have charges.
-
-    Raises `NotReadable`.
+    """Return a structure in its normal form: bonds of salts are ions, and nitro groups have charges. Raises
+    `NotReadable`.
     """
     if not text.isascii():  # RDKit would skip other characters
         raise NotReadable(f"{text[:60]!r} contains a character that is not part of a SMILES or InChI")

@@ -89,7 +89,6 @@ def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
 
 def is_name(text: str, names: Sequence[str], ionic: bool = False) -> bool:
     """Return whether words beside a structure say nothing that changes it: a listed name, or one that looks like one.
-
     `ionic` is whether the names of salts and ions are such names: *acetate* beside the acid is a contradiction.
     """
     if any(names_equal(text, name) for name in names):

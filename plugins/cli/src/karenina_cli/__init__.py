@@ -68,9 +68,8 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Make Ctrl-C end the process without an exception.
-
-    Returns False if SIGINT has another handler or is ignored, or if this is not the main thread.
+    """Make Ctrl-C end the process without an exception. Returns False if SIGINT has another handler or is ignored, or
+    if this is not the main thread.
     """
     import signal
 
@@ -84,9 +83,8 @@ def _end_at_once_on_interrupt() -> bool:
 
 
 def _raise_on_interrupt() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up.
-
-    Where the exception would be lost, as in a destructor, Ctrl-C ends the process at once.
+    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up. Where the exception would be lost, as in
+    a destructor, Ctrl-C ends the process at once.
     """
     import signal
     import sys
@@ -102,9 +100,8 @@ def _raise_on_interrupt() -> None:
 
 
 def _ignore_interrupt() -> None:
-    """Ignore Ctrl-C at exit.
-
-    The interpreter is about to restore the default handler, which would end the process with the wrong exit code.
+    """Ignore Ctrl-C at exit. The interpreter is about to restore the default handler, which would end the process with
+    the wrong exit code.
     """
     import signal
 

@@ -105,10 +105,8 @@ def build_command() -> Callable[..., object]:
 
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
-    """Return the Typer application and its command, including plugin commands.
-
-    A plugin command with the name of a built-in one is skipped with a warning. If a plugin command cannot be built, all
-    of them are skipped.
+    """Return the Typer application and its command, including plugin commands. A plugin command with the name of a
+    built-in one is skipped with a warning. If a plugin command cannot be built, all of them are skipped.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
@@ -182,9 +180,8 @@ class _Commands(WholeSummaries):
 
 
 def _core_app() -> typer.Typer:
-    """Return the Typer application with the global options and built-in commands.
-
-    The commands' modules are not imported.
+    """Return the Typer application with the global options and built-in commands. The commands' modules are not
+    imported.
     """
     app = typer.Typer(
         name="karenina",

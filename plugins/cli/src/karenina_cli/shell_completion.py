@@ -24,9 +24,8 @@ def is_completing() -> bool:
 
 
 def complete(build: Callable[[], Callable[..., object]]) -> None:
-    """Print the completions for the command line in the environment. `build` returns the command.
-
-    Nothing is printed if an error occurs.
+    """Print the completions for the command line in the environment. `build` returns the command. Nothing is printed if
+    an error occurs.
     """
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()

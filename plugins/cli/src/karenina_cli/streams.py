@@ -81,9 +81,8 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because standard output cannot be written.
-
-    The exit code is 141 for a broken pipe. Any other error prints a message and exits with 70.
+    """Exit because standard output cannot be written. The exit code is 141 for a broken pipe. Any other error prints a
+    message and exits with 70.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit

@@ -143,9 +143,8 @@ class CheckUser(Stage):
 
 
 def find_spoken_truth(conversation: Conversation, user: UserBrief, bound: BoundTemplate) -> UserFault | None:
-    """Return the fault of a user who says a ground truth first, or None if it does not.
-
-    Only text and numbers that can be recognized count, and only in fields that a judge fills without a list of choices.
+    """Return the fault of a user who says a ground truth first, or None if it does not. Only text and numbers that can
+    be recognized count, and only in fields that a judge fills without a list of choices.
     """
     heard = [describe_brief(user, conversation.taken[0].said or ""), *texts_in(user.knows)]
     for before, turn in pairwise(conversation.taken):
@@ -169,9 +168,8 @@ def check_request(conversation: Conversation, user: UserBrief) -> str:
 
 
 def read_verdict(data: Mapping[str, Any], said: Sequence[str]) -> UserFault | None:
-    """Return the fault in a judge's reply, or None.
-
-    Raises `InvalidReply` if there is a fault without a sentence, or with one that no message of the user contains.
+    """Return the fault in a judge's reply, or None. Raises `InvalidReply` if there is a fault without a sentence, or
+    with one that no message of the user contains.
     """
     if data["fault"] == "none":
         return None

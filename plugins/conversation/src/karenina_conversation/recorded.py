@@ -49,9 +49,8 @@ def is_same_text(one: str | None, other: str) -> bool:
 def recording_problems(
     config: VerificationConfig, questions: Sequence[tuple[Question, QuestionFields]]
 ) -> Iterator[str]:
-    """Yield a message for each model whose recordings have other or fewer messages of the user than `turns`.
-
-    A simulated user may have said anything in a recording, but not nothing.
+    """Yield a message for each model whose recordings have other or fewer messages of the user than `turns`. A
+    simulated user may have said anything in a recording, but not nothing.
     """
     for model in config.core.answering_models:
         find = find_adapter(plugins_of(config), model.interface).spec.recording

@@ -100,10 +100,8 @@ class SimulatedUser:
     _messages: list[Message] = field(default_factory=list)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Return the next message, or why there is none.
-
-        Raises `SimulatedUserFailed` if the call fails, or if two replies are empty, are too long, are written as the
-        assistant, or are otherwise unusable.
+        """Return the next message, or why there is none. Raises `SimulatedUserFailed` if the call fails, or if two
+        replies are empty, are too long, are written as the assistant, or are otherwise unusable.
         """
         last = history[-1]
         if not self._messages:

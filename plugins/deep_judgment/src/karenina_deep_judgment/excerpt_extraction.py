@@ -77,9 +77,8 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add the quotations for an item to `quoted`, as found or rejected.
-
-    Returns the problems with the rejected ones. Repeated quotations, and those that exceed the limit, are ignored.
+    """Add the quotations for an item to `quoted`, as found or rejected. Returns the problems with the rejected ones.
+    Repeated quotations, and those that exceed the limit, are ignored.
     """
     accepted, problems = quoted.found[name], []
     for quotation in quotations:
@@ -107,9 +106,8 @@ def _sort_quotes(
 
 
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
-    """Explain to the judge why a quotation was rejected.
-
-    The explanation quotes the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
+    """Explain to the judge why a quotation was rejected. The explanation quotes the most similar passage, cut to 300
+    characters, if its similarity is at least 0.5.
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
@@ -123,9 +121,8 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    """Return the JSON Schema for the excerpts of all items.
-
-    It allows far more excerpts than `most`, so that few replies are invalid.
+    """Return the JSON Schema for the excerpts of all items. It allows far more excerpts than `most`, so that few
+    replies are invalid.
     """
     excerpt = object_schema(
         {

@@ -220,9 +220,8 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
-        """Return the match at or near a span, or None if it differs too much.
-
-        It differs too much if its similarity is below the threshold or if its words are in a different order.
+        """Return the match at or near a span, or None if it differs too much. It differs too much if its similarity is
+        below the threshold or if its words are in a different order.
         """
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)
@@ -274,9 +273,8 @@ class SearchableText:
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, excerpt: str, match: Match) -> bool:
-        """Return whether the excerpt's words are in the same order in and around the passage.
-
-        In excerpts of 40 words or more, one word may be misplaced.
+        """Return whether the excerpt's words are in the same order in and around the passage. In excerpts of 40 words
+        or more, one word may be misplaced.
         """
         from rapidfuzz.distance import LCSseq
 
@@ -291,9 +289,8 @@ class SearchableText:
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """Return the `len(words)` consecutive words of the text that share the most words with the excerpt.
-
-        Returns None if there are no words in common.
+        """Return the `len(words)` consecutive words of the text that share the most words with the excerpt. Returns
+        None if there are no words in common.
         """
         tokens = list(_WORD.finditer(self._folded))
         counts, held = Counter(words), Counter[str]()
@@ -317,9 +314,8 @@ def _reordering_threshold(count: int) -> int:
 
 
 def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """Return the span of the text that is most similar to the excerpt.
-
-    Returns None if no span reaches the threshold. If the excerpt is longer than the text, the span is the whole text.
+    """Return the span of the text that is most similar to the excerpt. Returns None if no span reaches the threshold.
+    If the excerpt is longer than the text, the span is the whole text.
     """
     from rapidfuzz import fuzz
 
@@ -351,9 +347,8 @@ def _find_words(excerpt: str, text: str) -> int:
 
 
 def _splits_word(text: str, at: int) -> bool:
-    """Return whether the index `at` is inside a word or number.
-
-    In scripts without case, such as Chinese, it never is, because many of them have no spaces between words.
+    """Return whether the index `at` is inside a word or number. In scripts without case, such as Chinese, it never is,
+    because many of them have no spaces between words.
     """
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
@@ -388,9 +383,8 @@ def _without_quotes(excerpt: str) -> str:
 
 
 def _normalize_spaces(text: str) -> str:
-    """Replace all whitespace between words with a single space.
-
-    The text is not split, because thousands of small strings would cost more than the search.
+    """Replace all whitespace between words with a single space. The text is not split, because thousands of small
+    strings would cost more than the search.
     """
     for blank in _BLANKS:
         if blank in text:

@@ -39,9 +39,8 @@ def search_tools(plugins: Plugins) -> list[SearchTool]:
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
-    """Return the search tool with the given name. Its results are recorded and replayed like models' replies.
-
-    Raises `LookupError` if there is no such tool.
+    """Return the search tool with the given name. Its results are recorded and replayed like models' replies. Raises
+    `LookupError` if there is no such tool.
     """
     for tool in search_tools(context.plugins):
         if tool.name == name:
@@ -50,9 +49,8 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Check the search tool in the given setting. A function passed in Python is always accepted.
-
-    Raises `ConfigError` if there is no such tool.
+    """Check the search tool in the given setting. A function passed in Python is always accepted. Raises `ConfigError`
+    if there is no such tool.
     """
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
@@ -68,9 +66,8 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """If the search tool in the given setting is not available, return it as a need.
-
-    No request is made. If no plugin provides the tool at all, the list is empty.
+    """If the search tool in the given setting is not available, return it as a need. No request is made. If no plugin
+    provides the tool at all, the list is empty.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -157,7 +154,6 @@ class TavilySearch:
 
     async def search(self, query: str) -> str:
         """Return the titles, texts and URLs of the first five results, or a sentence saying that there are none.
-
         Queries are cut to 400 characters.
         """
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
@@ -213,9 +209,8 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Run all searches. Return the results and None for each query or, if a search fails, "" and the error.
-
-    A failed search also logs a warning. Equal queries are only sent once.
+    """Run all searches. Return the results and None for each query or, if a search fails, "" and the error. A failed
+    search also logs a warning. Equal queries are only sent once.
     """
 
     def search(query: str) -> Awaitable[str]:

@@ -350,10 +350,7 @@ def _resolve(
     threshold: float | None = None,
     retries: int | None = None,
 ) -> ResolvedTraitSettings:
-    """Combine a trait's settings with the defaults in the configuration.
-
-    Searches are only possible with excerpts.
-    """
+    """Combine a trait's settings with the defaults in the configuration. Searches are only possible with excerpts."""
     limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,
         settings.deep_judgment_rubric_fuzzy_match_threshold_default if threshold is None else threshold,

@@ -46,10 +46,7 @@ class DeepJudgmentTraitEvaluator:
         return await gather_all(self._score_or_error(trait, text, context) for trait in asked)
 
     async def _score_or_error(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Score a trait. An exception becomes the score's error.
-
-        The fields set before the exception are kept.
-        """
+        """Score a trait. An exception becomes the score's error. The fields set before the exception are kept."""
         metadata: dict[str, Any] = {
             "stages_completed": [],
             "model_calls": 0,
@@ -72,9 +69,8 @@ class DeepJudgmentTraitEvaluator:
         metadata: dict[str, Any],
         fields: dict[str, object],
     ) -> object:
-        """Judge a trait and return its score. Each step adds to `metadata` and `fields`.
-
-        Raises `StructuredError` or `PortError` if the judge fails.
+        """Judge a trait and return its score. Each step adds to `metadata` and `fields`. Raises `StructuredError` or
+        `PortError` if the judge fails.
         """
         settings = settings_of(context.config)
         how = resolve_trait_settings(trait, context.question.id, settings)

@@ -76,9 +76,8 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
-    """Return a problem if the template accepts the answer to another question, or None.
-
-    The template is filled in without a model. An answer whose values do not fit the fields is rejected.
+    """Return a problem if the template accepts the answer to another question, or None. The template is filled in
+    without a model. An answer whose values do not fit the fields is rejected.
     """
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
@@ -158,9 +157,8 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
-    """Return whether the reference answer contains a ground truth of type `kind`.
-
-    A boolean must be the first word (see `boolean_in`). Other values may be anywhere.
+    """Return whether the reference answer contains a ground truth of type `kind`. A boolean must be the first word (see
+    `boolean_in`). Other values may be anywhere.
     """
     match truth:
         case bool():

@@ -112,9 +112,8 @@ def _read_by_primitives() -> list[tuple[str, str]]:
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Build the request for a question, with the fenced reference answer and the primitives that read text.
-
-    With `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
+    """Build the request for a question, with the fenced reference answer and the primitives that read text. With
+    `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
     """
     further = [f"- {name}: {about}" for name, about in [*_read_by_primitives(), _AMOUNT]]
     parts = [
@@ -159,9 +158,8 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Let the model fill in the template from `text`.
-
-    Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit the template.
+    """Let the model fill in the template from `text`. Raises `PortError` if the call fails, and `StructuredError` if
+    the reply does not fit the template.
     """
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
@@ -212,10 +210,8 @@ class DraftTemplate(Stage):
         return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Draft and check a template, and store the last draft. If it fails, the item is vetoed.
-
-        If a reply is not a proposal, nothing is stored and the outcome is `PARSE_ERROR`. Raises `PortError` if a call
-        fails.
+        """Draft and check a template, and store the last draft. If it fails, the item is vetoed. If a reply is not a
+        proposal, nothing is stored and the outcome is `PARSE_ERROR`. Raises `PortError` if a call fails.
         """
         try:
             last = await _draft(context)

@@ -69,9 +69,8 @@ class Embedder:
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a unit vector for each string. Unpaired surrogates are replaced.
-
-        Raises `RuntimeError` if the model fails on the batch that contains these strings.
+        """Return a unit vector for each string. Unpaired surrogates are replaced. Raises `RuntimeError` if the model
+        fails on the batch that contains these strings.
         """
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
@@ -85,10 +84,8 @@ class Embedder:
         return request.vectors
 
     def similarity(self, one: str, another: str) -> float:
-        """Return the cosine similarity of two strings, from 0 to 1, rounded to six digits.
-
-        Negative values become 0. Models truncate long strings. For example, all-MiniLM-L6-v2 only reads the first 256
-        tokens.
+        """Return the cosine similarity of two strings, from 0 to 1, rounded to six digits. Negative values become 0.
+        Models truncate long strings. For example, all-MiniLM-L6-v2 only reads the first 256 tokens.
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
@@ -125,10 +122,8 @@ _load_lock = Lock()
 
 
 def get_embedder(name: str) -> Embedder:
-    """Return the model with the given name or folder. It is loaded on the first call.
-
-    Loading takes seconds, so call this in a thread. Raises `ModelUnavailable` if the model cannot be loaded. The
-    message includes a fix.
+    """Return the model with the given name or folder. It is loaded on the first call. Loading takes seconds, so call
+    this in a thread. Raises `ModelUnavailable` if the model cannot be loaded. The message includes a fix.
     """
     if name in _by_name:
         return _by_name[name]
@@ -222,8 +217,7 @@ def compute_similarity(one: str, another: str, model: str | None) -> float:
 
 
 def load_model(model: str | None, config: VerificationConfig) -> None:
-    """Load `model`, which defaults to the `embedding_check_model` in `config`.
-
-    Raises `ModelUnavailable` if there is no local copy.
+    """Load `model`, which defaults to the `embedding_check_model` in `config`. Raises `ModelUnavailable` if there is no
+    local copy.
     """
     get_embedder(model or config.section(EmbeddingSettings).embedding_check_model)

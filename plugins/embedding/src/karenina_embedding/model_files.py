@@ -95,9 +95,8 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
-    """Find a model in the installed packages. Return None if no package contains it.
-
-    Raises `ModelUnavailable` if the weights in the package are not the expected ones.
+    """Find a model in the installed packages. Return None if no package contains it. Raises `ModelUnavailable` if the
+    weights in the package are not the expected ones.
     """
     packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
     for package in packaged.packages if packaged is not None else ():
@@ -120,9 +119,8 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """Return the SHA-256 digest of the weights in a folder or zip file, computed once per path.
-
-    Returns None if there are no weights.
+    """Return the SHA-256 digest of the weights in a folder or zip file, computed once per path. Returns None if there
+    are no weights.
     """
     try:
         if path.is_dir():
@@ -135,9 +133,8 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
-    """Find a model in the Hugging Face cache, or return None. Nothing is downloaded.
-
-    A name without a slash refers to a sentence-transformers model.
+    """Find a model in the Hugging Face cache, or return None. Nothing is downloaded. A name without a slash refers to a
+    sentence-transformers model.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError

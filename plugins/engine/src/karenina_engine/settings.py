@@ -195,10 +195,8 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the fields of a model, and log which were translated or dropped.
-
-    The reference implementation's default values are dropped silently. A model without an id gets its model name as its
-    id.
+    """Translate the fields of a model, and log which were translated or dropped. The reference implementation's default
+    values are dropped silently. A model without an id gets its model name as its id.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
@@ -326,9 +324,8 @@ class EngineSettings(BaseModel):
     @field_validator("model_concurrency")
     @classmethod
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-        """Raise `ValueError` if a limit is for a model that is not configured.
-
-        If no models are known, nothing is checked.
+        """Raise `ValueError` if a limit is for a model that is not configured. If no models are known, nothing is
+        checked.
         """
         values = info.context or {}
         models = [model for name in model_settings() for model in models_in(values.get(name))]

@@ -32,18 +32,15 @@ class TrustFileError(KareninaError, ValueError):
 
 
 def load_trust() -> Trust:
-    """Load the digests of everything that the user has trusted with `karenina trust`.
-
-    Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
+    """Load the digests of everything that the user has trusted with `karenina trust`. Raises `TrustFileError` if the
+    file is malformed or unreadable, or if another user could have written it.
     """
     return Trust(frozenset(_read(trust_path())))
 
 
 def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256 digest of a file's resolved path and the names and values that the file sets.
-
-    The digest is in hexadecimal. The order of the values has no effect. The digest changes if any value, name or folder
-    changes.
+    """Return the SHA-256 digest of a file's resolved path and the names and values that the file sets. The digest is in
+    hexadecimal. The order of the values has no effect. The digest changes if any value, name or folder changes.
     """
     text = json.dumps([str(file.resolve()), sorted(set(values))])
     return digest_of(f"restricted values\0{text}")
@@ -55,10 +52,8 @@ def trusts_values(trust: Trust, file: Path, values: Iterable[tuple[str, str]]) -
 
 
 def trust_path() -> Path:
-    """Return the path of the list of trusted digests.
-
-    The list is in the folder `KARENINA_CONFIG_HOME`. If that is not set, it is in `karenina` inside `XDG_CONFIG_HOME`.
-    If neither is set, it is in `~/.config/karenina`.
+    """Return the path of the list of trusted digests. The list is in the folder `KARENINA_CONFIG_HOME`. If that is not
+    set, it is in `karenina` inside `XDG_CONFIG_HOME`. If neither is set, it is in `~/.config/karenina`.
     """
     own = os.environ.get("KARENINA_CONFIG_HOME")
     if own:
@@ -92,9 +87,8 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the trusted digests with their notes and times. If the file does not exist, returns an empty dict.
-
-    Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
+    """Return the trusted digests with their notes and times. If the file does not exist, returns an empty dict. Raises
+    `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
     """
     try:
         text = read_private(path)

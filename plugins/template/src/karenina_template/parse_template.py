@@ -207,10 +207,8 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn about settings and fields that do not work well with the judges of this run.
-
-        A warning is logged if small judges have to fill boolean fields, or if `check_values` has no effect on some
-        templates.
+        """Warn about settings and fields that do not work well with the judges of this run. A warning is logged if
+        small judges have to fill boolean fields, or if `check_values` has no effect on some templates.
         """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
@@ -285,9 +283,8 @@ def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of a new list of rejected values, and `schema` with this list as its first field.
-
-    All fields of the new schema are required. The name is the first of `NAMES` that is not taken.
+    """Return the name of a new list of rejected values, and `schema` with this list as its first field. All fields of
+    the new schema are required. The name is the first of `NAMES` that is not taken.
     """
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}

@@ -102,16 +102,13 @@ class ParsingStage(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define parse()")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set artifacts other than PARSED_ANSWER if the judge is not called. Does nothing by default.
-
-        This is called if no field needs a judge. It is also called if the answer has no text, or no text for some
-        fields.
+        """Set artifacts other than PARSED_ANSWER if the judge is not called. Does nothing by default. This is called if
+        no field needs a judge. It is also called if the answer has no text, or no text for some fields.
         """
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the judge has to fill any field of the question's template.
-
-        Returns False if the question has no valid template.
+        """Return whether the judge has to fill any field of the question's template. Returns False if the question has
+        no valid template.
         """
         from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
@@ -169,9 +166,8 @@ class ParsingStage(Stage):
 
 
 def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:
-    """Return the text for the judge to read. It is empty if no field needs a judge.
-
-    If the answer cannot be shown to a judge, marks an error and returns None.
+    """Return the text for the judge to read. It is empty if no field needs a judge. If the answer cannot be shown to a
+    judge, marks an error and returns None.
     """
     if not bound.judge_fields:
         return ""
@@ -225,9 +221,8 @@ async def fill_template(
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
-    """Return the prompt for an item, with the fields and their hints, the question, and the fenced response.
-
-    The fields come first, so that servers can cache them for all questions with the same template.
+    """Return the prompt for an item, with the fields and their hints, the question, and the fenced response. The fields
+    come first, so that servers can cache them for all questions with the same template.
     """
     parts = [
         describe_fields(schema, hints),

@@ -55,9 +55,8 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 
 
 def may_need_judge(question: Question) -> bool:
-    """Return whether a judge may be needed to fill the question's template, without loading the template.
-
-    The result may be True although no judge is needed, but False is always right.
+    """Return whether a judge may be needed to fill the question's template, without loading the template. The result
+    may be True although no judge is needed, but False is always right.
     """
     if isinstance(question.derived, _Loaded) or question.answer_template is None:
         return True
@@ -96,17 +95,15 @@ def _sources_in_code(source: str) -> tuple[str, ...]:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Keep `template` with the question, so that `template_of` returns it for any trust.
-
-    Use this only for templates that were loaded without trust.
+    """Keep `template` with the question, so that `template_of` returns it for any trust. Use this only for templates
+    that were loaded without trust.
     """
     question.keep_derived(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
-    """Return the source of the question's template or template class, or None if it has no template.
-
-    Raises `TemplateError` if the source of the class is unavailable.
+    """Return the source of the question's template or template class, or None if it has no template. Raises
+    `TemplateError` if the source of the class is unavailable.
     """
     if question.answer_class is None:
         return question.answer_template
@@ -127,9 +124,8 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the plugin options in the question's template, keyed by field.
-
-    The result is empty if there is no template or it cannot be loaded.
+    """Return the plugin options in the question's template, keyed by field. The result is empty if there is no template
+    or it cannot be loaded.
     """
     try:
         template = template_of(question, trust)

@@ -28,9 +28,8 @@ def field_turns(bound: BoundTemplate, conversation: Conversation) -> dict[str, i
 
 
 def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[TurnChoice, list[str]]:
-    """Return the fields that a judge fills, grouped by the part of the conversation to show to the judge.
-
-    Fields whose turn did not take place are omitted. Fields without a rule belong to the last turn.
+    """Return the fields that a judge fills, grouped by the part of the conversation to show to the judge. Fields whose
+    turn did not take place are omitted. Fields without a rule belong to the last turn.
     """
     groups: dict[TurnChoice, list[str]] = {}
     choices = turn_choices(bound)

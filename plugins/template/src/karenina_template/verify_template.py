@@ -64,10 +64,8 @@ class VerifyTemplate(Stage):
         return known_values_of(question)
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with a check before runs, or a field with a source.
-
-        Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
-        class.
+        """Return whether the template may have a primitive with a check before runs, or a field with a source. Only the
+        template's source is searched, because loading it is slow. Return True if there is no source, as for a class.
         """
         from karenina_template.templates import known_primitives
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 
 def command_plugins() -> Plugins:
-    """Return the plugins that may add commands: those of a `use_plugins` block, or else those installed.
-
-    To keep the command line fast, stages and adapters are not imported.
+    """Return the plugins that may add commands: those of a `use_plugins` block, or else those installed. To keep the
+    command line fast, stages and adapters are not imported.
     """
     return active_plugins(("other",))
 

@@ -17,10 +17,8 @@ _PLAIN: Final = re.compile(r"[\w./@:=,+#~%-]+")
 
 
 def matching(values: Iterable[str], incomplete: str) -> list[str]:
-    """Return the values that start with `incomplete`, without duplicates.
-
-    Values with unusual characters are omitted. The zsh script evaluates its input, so a value in someone else's file
-    could otherwise run a command.
+    """Return the values that start with `incomplete`, without duplicates. Values with unusual characters are omitted.
+    The zsh script evaluates its input, so a value in someone else's file could otherwise run a command.
     """
     return [
         fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
@@ -46,9 +44,8 @@ def benchmark_files(incomplete: str) -> list[str]:
 
 
 def journal_files(incomplete: str) -> list[str]:
-    """Complete the paths of journals and result files.
-
-    Commands that accept a journal also accept the result file next to it.
+    """Complete the paths of journals and result files. Commands that accept a journal also accept the result file next
+    to it.
     """
     return complete_files(incomplete, JOURNALS)
 
@@ -64,10 +61,8 @@ def trusted_files(incomplete: str) -> list[str]:
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the matching files and folders. Folders end with a slash.
-
-    Hidden entries are only included if `incomplete` contains the beginning of their names. If the folder cannot be
-    read, returns an empty list.
+    """Return the matching files and folders. Folders end with a slash. Hidden entries are only included if `incomplete`
+    contains the beginning of their names. If the folder cannot be read, returns an empty list.
     """
     folder, name = os.path.split(incomplete)
     try:

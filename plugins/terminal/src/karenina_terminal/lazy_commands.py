@@ -40,9 +40,8 @@ class StrictCommand(TyperCommand):
     """A command that rejects repeated options. Without this class, the last value would be used."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated.
-
-        Flags and counted options may be repeated. During shell completion, nothing is checked.
+        """Parse the arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated. Flags
+        and counted options may be repeated. During shell completion, nothing is checked.
         """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
@@ -87,9 +86,8 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target` as a click command that rejects repeated options.
-
-    If the import fails, the reason is printed and the program exits with code 2.
+    """Import `target` as a click command that rejects repeated options. If the import fails, the reason is printed and
+    the program exits with code 2.
     """
     try:
         loaded = resolve_name(target)
@@ -110,9 +108,8 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(loaded: object) -> None:
-    """Make the commands and groups of a Typer application reject repeated options.
-
-    Commands that use a class of their own are not changed. Nothing happens if `loaded` is not an application.
+    """Make the commands and groups of a Typer application reject repeated options. Commands that use a class of their
+    own are not changed. Nothing happens if `loaded` is not an application.
     """
     if isinstance(loaded, typer.Typer):
         for command in loaded.registered_commands:

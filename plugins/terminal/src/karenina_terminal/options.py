@@ -90,9 +90,8 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options as the `columns` argument of `Benchmark.load`, or None if none are set.
-
-        Raises `typer.BadParameter` if `--columns` is invalid.
+        """Return the options as the `columns` argument of `Benchmark.load`, or None if none are set. Raises
+        `typer.BadParameter` if `--columns` is invalid.
         """
         return parse_columns(self.columns, self.rows, self.encoding, self.sheet, exact=self.exact)
 

@@ -51,9 +51,8 @@ class ExitCode(IntEnum):
 
 
 def exit_codes_help(*, resumable: bool = True) -> str:
-    """Return the table of exit codes for the end of a command's help.
-
-    Set `resumable` to False for runs that `karenina resume` cannot continue.
+    """Return the table of exit codes for the end of a command's help. Set `resumable` to False for runs that `karenina
+    resume` cannot continue.
     """
     table = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
     if resumable:
@@ -107,9 +106,8 @@ class Screen:
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print an error to standard error, and exit with `code` by raising `typer.Exit`.
-
-        Control characters are shown in visible form.
+        """Print an error to standard error, and exit with `code` by raising `typer.Exit`. Control characters are shown
+        in visible form.
         """
         from rich.text import Text
 
@@ -175,9 +173,8 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
 @cache
 def _console_class() -> type[Console]:
-    """Return a subclass of rich's `Console` that supports pipes.
-
-    The class is defined in this function so that rich is only imported when needed.
+    """Return a subclass of rich's `Console` that supports pipes. The class is defined in this function so that rich is
+    only imported when needed.
     """
     from rich.console import Console
 
@@ -206,9 +203,8 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Create a console for standard output, or for standard error if `stderr` is set.
-
-    If it is not a terminal and `COLUMNS` is not set, its width is `_PIPE_WIDTH`.
+    """Create a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
+    `COLUMNS` is not set, its width is `_PIPE_WIDTH`.
     """
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:

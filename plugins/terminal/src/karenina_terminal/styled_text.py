@@ -208,9 +208,8 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Cut a line to `width`. If this cuts a wide character in half, a space takes its place.
-
-    `plain` is the line without styles.
+    """Cut a line to `width`. If this cuts a wide character in half, a space takes its place. `plain` is the line
+    without styles.
     """
     text = set_cell_size(plain, width)
     kept = [*_slice(parts, 0, len(text))]

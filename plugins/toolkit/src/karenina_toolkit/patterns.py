@@ -53,10 +53,8 @@ class PatternTimeout(ValueError):
 
 
 def flag_names(flags: Flags) -> tuple[str, ...]:
-    """Return the full names of `flags`, sorted and without duplicates.
-
-    `flags` is a list of names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE |
-    re.DOTALL`. Raises `ValueError` for unknown flags.
+    """Return the full names of `flags`, sorted and without duplicates. `flags` is a list of names (`["IGNORECASE",
+    "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE | re.DOTALL`. Raises `ValueError` for unknown flags.
     """
     value: object = flags  # parameters may be of any type
     if isinstance(value, int) and not isinstance(value, bool):
@@ -77,10 +75,8 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Compile a pattern. `flags` is explained in `flag_names`.
-
-    Raises `BadPattern` if the pattern is malformed, if it is empty and so would match any text, or if a flag is
-    unknown.
+    """Compile a pattern. `flags` is explained in `flag_names`. Raises `BadPattern` if the pattern is malformed, if it
+    is empty and so would match any text, or if a flag is unknown.
     """
     import regex
 
@@ -107,10 +103,8 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """Search `text` for `pattern`, and return the first match, or None.
-
-    `flags` is explained in `flag_names`. Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a
-    flag is invalid.
+    """Search `text` for `pattern`, and return the first match, or None. `flags` is explained in `flag_names`. Raises
+    `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:

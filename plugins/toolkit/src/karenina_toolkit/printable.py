@@ -51,9 +51,8 @@ def shorten(text: str, most: int) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return the number of terminal columns that `text` occupies.
-
-    Wide characters such as ideographs occupy two columns. Combining marks and format characters occupy none.
+    """Return the number of terminal columns that `text` occupies. Wide characters such as ideographs occupy two
+    columns. Combining marks and format characters occupy none.
     """
     if text.isascii():
         return len(text)
@@ -75,9 +74,8 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun, such as `1 item` or `2,000 items`.
-
-    `noun` is the singular form, whose plural is formed by the usual rules: patches, replies, keys.
+    """Return a count with its noun, such as `1 item` or `2,000 items`. `noun` is the singular form, whose plural is
+    formed by the usual rules: patches, replies, keys.
     """
     if count == 1:
         return f"1 {noun}"

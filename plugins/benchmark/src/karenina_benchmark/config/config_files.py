@@ -33,10 +33,8 @@ logger = logging.getLogger("karenina")
 
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
-    """Load a configuration from a TOML, YAML or JSON file.
-
-    Environment variables override the file, and `arguments` override both. Raises `ConfigError` if the file cannot be
-    read or a value is invalid.
+    """Load a configuration from a TOML, YAML or JSON file. Environment variables override the file, and `arguments`
+    override both. Raises `ConfigError` if the file cannot be read or a value is invalid.
     """
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
@@ -62,9 +60,8 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the explicitly set values, and the names of the secrets that were omitted.
-
-    An example of a name is `parsing_models.ID.endpoint_api_key`.
+    """Return the explicitly set values, and the names of the secrets that were omitted. An example of a name is
+    `parsing_models.ID.endpoint_api_key`.
     """
     values, left_out = config.given(), list[str]()
     for name in model_settings():
@@ -138,9 +135,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if this is a preset from the reference project.
-
-    Models without an interface get that project's default. Any other values are returned unchanged.
+    """Return the settings under `config` if this is a preset from the reference project. Models without an interface
+    get that project's default. Any other values are returned unchanged.
     """
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
@@ -150,17 +146,15 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Set the interface of a model that has none to `langchain`, the default of the reference project.
-
-    Anything other than a dict is returned unchanged.
+    """Set the interface of a model that has none to `langchain`, the default of the reference project. Anything other
+    than a dict is returned unchanged.
     """
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
 
 def _parse(file: Path, text: str) -> Any:
-    """Parse the text of a file.
-
-    Raises `ValueError`, without quoting values, if the text is invalid or the file's suffix is unknown.
+    """Parse the text of a file. Raises `ValueError`, without quoting values, if the text is invalid or the file's
+    suffix is unknown.
     """
     suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
@@ -189,10 +183,7 @@ def _parse(file: Path, text: str) -> Any:
 
 
 def _parse_yaml(file: Path, text: str) -> Any:
-    """Parse a YAML file.
-
-    Raises `ValueError` (not `ConfigError`), with the place and a fix, if the text is invalid.
-    """
+    """Parse a YAML file. Raises `ValueError` (not `ConfigError`), with the place and a fix, if the text is invalid."""
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml_files import read
 
@@ -239,9 +230,8 @@ class ConfigLayers:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return the settings in `table` by full name, with paths to recordings resolved against the folder of `file`.
-
-    If `file` is None, the paths are left unchanged.
+    """Return the settings in `table` by full name, with paths to recordings resolved against the folder of `file`. If
+    `file` is None, the paths are left unchanged.
     """
     folder = file.parent if file is not None else Path()
     holding = model_settings()
@@ -264,9 +254,8 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return a benchmark's `config` section by full name, with paths and programs resolved.
-
-    Paths and programs are relative to the folder of the benchmark's file.
+    """Return a benchmark's `config` section by full name, with paths and programs resolved. Paths and programs are
+    relative to the folder of the benchmark's file.
     """
     from karenina_core.config import all_settings
 
@@ -314,9 +303,8 @@ def _path_settings(interface: Any) -> frozenset[str]:
 
 
 def _resolve_command(command: Any, folder: Path) -> Any:
-    """Resolve the path of a server's program against `folder`.
-
-    Programs on the PATH, URLs, and commands that cannot be parsed are left unchanged.
+    """Resolve the path of a server's program against `folder`. Programs on the PATH, URLs, and commands that cannot be
+    parsed are left unchanged.
     """
     if not isinstance(command, str) or "://" in command:
         return command

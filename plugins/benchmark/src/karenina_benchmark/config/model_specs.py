@@ -62,9 +62,8 @@ def _forms(text: str) -> str:
 
 
 def _check_address(interface: str, rest: str) -> None:
-    """Raise `ConfigError` for a base URL without a scheme, because it would become part of the model name.
-
-    Calls would then go to the provider's default server. The message does not show anything that may be an API key.
+    """Raise `ConfigError` for a base URL without a scheme, because it would become part of the model name. Calls would
+    then go to the provider's default server. The message does not show anything that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
@@ -85,9 +84,8 @@ def _check_address(interface: str, rest: str) -> None:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Parse a model that is a JSON object.
-
-    Raises `ConfigError` without quoting `text`, because it may contain an API key.
+    """Parse a model that is a JSON object. Raises `ConfigError` without quoting `text`, because it may contain an API
+    key.
     """
     try:
         model: dict[str, Any] = json.loads(text)
@@ -108,9 +106,8 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the model name that all answers in a file share, or the file's stem if they differ.
-
-    A file that cannot be read is not an error here.
+    """Return the model name that all answers in a file share, or the file's stem if they differ. A file that cannot be
+    read is not an error here.
     """
     name = None
     try:
@@ -173,9 +170,8 @@ def _origin(model: Mapping[str, Any]) -> str:
 
 
 def recording_interface() -> str:
-    """Return the interface of the adapter that replays recordings, even if it is not installed.
-
-    Raises `ConfigError` if there are several.
+    """Return the interface of the adapter that replays recordings, even if it is not installed. Raises `ConfigError` if
+    there are several.
     """
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog

@@ -68,9 +68,8 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
 
 def delete_preset(name: str) -> Path:
-    """Delete a preset, and return the path of its file.
-
-    Raises `ConfigError` if the preset does not exist or cannot be deleted.
+    """Delete a preset, and return the path of its file. Raises `ConfigError` if the preset does not exist or cannot be
+    deleted.
     """
     from karenina_core.errors import ConfigError
 

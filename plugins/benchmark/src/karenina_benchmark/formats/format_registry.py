@@ -138,9 +138,8 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format that `path` ends with, such as `.bench.json`.
-
-    If there is none, returns `path.suffix`. The result is in lower case.
+    """Return the longest suffix of an installed format that `path` ends with, such as `.bench.json`. If there is none,
+    returns `path.suffix`. The result is in lower case.
     """
     name = path.name.lower()
     suffixes = [suffix for offer in list_formats(plugins) for suffix in offer.value.suffixes]
@@ -176,9 +175,8 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and names of the formats as one string, for messages.
-
-    Formats without suffixes are omitted.
+    """Return the suffixes and names of the formats as one string, for messages. Formats without suffixes are
+    omitted.
     """
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes

@@ -153,9 +153,8 @@ def _digest(line: bytes) -> bytes:
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
-    """Return a question's id. If it has none, the id is made from the question's position and text.
-
-    Raises `BenchmarkFileError` if the line has no question.
+    """Return a question's id. If it has none, the id is made from the question's position and text. Raises
+    `BenchmarkFileError` if the line has no question.
     """
     text = values.get("question")
     if text is None or text == "":
@@ -241,17 +240,15 @@ class QuestionLines(MutableMapping[str, Question]):
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return a question's line in the file, or None if the question has been replaced.
-
-        Raises `KeyError` for an unknown id.
+        """Return a question's line in the file, or None if the question has been replaced. Raises `KeyError` for an
+        unknown id.
         """
         position = self._positions[question_id]
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain one of `words`, also with escapes or ligatures.
-
-        Questions that have been replaced are always included.
+        """Yield the ids of questions whose line may contain one of `words`, also with escapes or ligatures. Questions
+        that have been replaced are always included.
         """
         if not words:
             return
@@ -273,9 +270,8 @@ class QuestionLines(MutableMapping[str, Question]):
         return self._section(question_id, position).text("question") or ""
 
     def _read(self, id: str, position: int) -> Question:
-        """Return the question in a line.
-
-        Raises `BenchmarkFileError` if the line has changed or is not a valid question.
+        """Return the question in a line. Raises `BenchmarkFileError` if the line has changed or is not a valid
+        question.
         """
         return read_question(self._section(id, position), id)
 
@@ -314,9 +310,8 @@ def _may_hide_words(line: bytes) -> bool:
 
 
 def _normalize(line: bytes) -> str:
-    """Resolve the escapes in a line and normalize it to NFKC, as for Python identifiers.
-
-    A line that is not JSON is only decoded.
+    """Resolve the escapes in a line and normalize it to NFKC, as for Python identifiers. A line that is not JSON is
+    only decoded.
     """
     with suppress(ValueError, RecursionError):
         return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
@@ -324,9 +319,8 @@ def _normalize(line: bytes) -> str:
 
 
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the benchmark as JSON lines.
-
-    Raises `BenchmarkFileError` for `path` if a template has no source or a value is not JSON.
+    """Yield the benchmark as JSON lines. Raises `BenchmarkFileError` for `path` if a template has no source or a value
+    is not JSON.
     """
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):

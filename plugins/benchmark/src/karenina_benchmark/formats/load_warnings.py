@@ -152,10 +152,8 @@ def why_unscorable(trait: RubricTrait) -> str | None:
 
 
 def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of unknown content, including the content of the parts in `_PARTS`.
-
-    Null values, properties that are read elsewhere (such as `finished`), and JSON-LD's own keys starting with @ are
-    skipped.
+    """Yield the names of unknown content, including the content of the parts in `_PARTS`. Null values, properties that
+    are read elsewhere (such as `finished`), and JSON-LD's own keys starting with @ are skipped.
     """
     for key, value in unread.items():
         if key.startswith("@") or value is None:

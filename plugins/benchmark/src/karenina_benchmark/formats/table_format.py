@@ -211,9 +211,8 @@ class _Chosen:
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Add a column to the table for each name that is a path into the objects of another column.
-
-    A path without any values adds no column.
+    """Add a column to the table for each name that is a path into the objects of another column. A path without any
+    values adds no column.
     """
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
@@ -226,9 +225,8 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Remove rows whose cells are all empty, and return the table with a note about them.
-
-    If all rows are empty, or none of them, the table is returned unchanged, without notes.
+    """Remove rows whose cells are all empty, and return the table with a note about them. If all rows are empty, or
+    none of them, the table is returned unchanged, without notes.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -314,9 +312,8 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return the row with the complete text of its question, and with its correct answers as strings.
-
-    A row without a question is returned unchanged.
+    """Return the row with the complete text of its question, and with its correct answers as strings. A row without a
+    question is returned unchanged.
     """
     if question is None:
         return row
@@ -363,9 +360,8 @@ def _describe_comparison(path: Path, chosen: _Chosen, templates: RowTemplates) -
 
 
 def _make_example(path: Path, columns: Mapping[str, str]) -> str:
-    """Return a YAML benchmark that imports the same table, with the answers as strings.
-
-    `columns` contains the column for each field of a question.
+    """Return a YAML benchmark that imports the same table, with the answers as strings. `columns` contains the column
+    for each field of a question.
     """
     fields = {
         "type": "str",

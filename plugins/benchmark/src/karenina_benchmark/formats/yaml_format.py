@@ -196,10 +196,8 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their places.
-
-    Raises `BenchmarkFileError` with both lines for a repeated id, and at `section` if a question cannot be added for
-    another reason. All other questions are added.
+    """Add questions with their places. Raises `BenchmarkFileError` with both lines for a repeated id, and at `section`
+    if a question cannot be added for another reason. All other questions are added.
     """
     problems = Problems()
     for id, (origin, question) in questions.items():
@@ -218,9 +216,8 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping. `id` is used if the mapping has no id.
-
-    Raises a single `BenchmarkFileError` that contains all errors in the question.
+    """Read a question from a mapping. `id` is used if the mapping has no id. Raises a single `BenchmarkFileError` that
+    contains all errors in the question.
     """
     problems = Problems()
     attempt = problems.attempt
@@ -416,9 +413,8 @@ RubricT = TypeVar("RubricT", bound=Rubric)
 
 
 def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
-    """Return the rubric under a key, or None if it is missing or empty.
-
-    Raises `BenchmarkFileError` for invalid traits.
+    """Return the rubric under a key, or None if it is missing or empty. Raises `BenchmarkFileError` for invalid
+    traits.
     """
     value = section.value.get(key)
     if value is None:
@@ -466,9 +462,8 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
 
 
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
-    """Raise `ValueError` for a pattern that does not compile.
-
-    If `by_kind` is set, the rubric has one list for each kind, and the error names the kind.
+    """Raise `ValueError` for a pattern that does not compile. If `by_kind` is set, the rubric has one list for each
+    kind, and the error names the kind.
     """
     for position, trait in enumerate(rubric.regex_traits):
         try:
@@ -479,9 +474,8 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
 
 
 def _read_mapping(section: Section, key: str) -> dict[str, Any]:
-    """Return the mapping under a key, or an empty dict if it is missing.
-
-    Raises `BenchmarkFileError` for other values.
+    """Return the mapping under a key, or an empty dict if it is missing. Raises `BenchmarkFileError` for other
+    values.
     """
     nested = section.section(key)
     return {} if nested is None else dict(nested.value)
@@ -509,9 +503,8 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question under the keys used in files.
-
-    Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
+    """Return the values of a question under the keys used in files. Raises `BenchmarkFileError`, with `path` and
+    `number`, for a template without source or an invalid plugin field.
     """
     try:
         source = template_source_of(question)

@@ -49,9 +49,8 @@ class RightOptions:
 
 
 def parse_list(text: str) -> list[Any] | None:
-    """Parse a list written as text in JSON, Python or NumPy notation.
-
-    Returns None for any other text, and for more than 100,000 characters.
+    """Parse a list written as text in JSON, Python or NumPy notation. Returns None for any other text, and for more
+    than 100,000 characters.
     """
     text = text.strip()
     array = _ARRAY.fullmatch(text) if len(text) < _LONGEST else None
@@ -109,9 +108,8 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Remove the options' own letters or numbers, if all options have one and they are in order.
-
-    If an option consists only of its letter, nothing is removed.
+    """Remove the options' own letters or numbers, if all options have one and they are in order. If an option consists
+    only of its letter, nothing is removed.
     """
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
@@ -123,9 +121,8 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split the options in a string at their letters, or at the first separator that works.
-
-    The list is empty if nothing works or the text is too long.
+    """Split the options in a string at their letters, or at the first separator that works. The list is empty if
+    nothing works or the text is too long.
     """
     if len(text) > _LONGEST:
         return []
@@ -141,9 +138,8 @@ def _split(text: str) -> list[str]:
 
 
 def options_in(question: str, truth: Any) -> Options:
-    """Return the options on separate lines of a question's text, by letter.
-
-    The result is empty if there are fewer than two options, or if `truth` is not a letter.
+    """Return the options on separate lines of a question's text, by letter. The result is empty if there are fewer than
+    two options, or if `truth` is not a letter.
     """
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
@@ -156,10 +152,8 @@ def options_in(question: str, truth: Any) -> Options:
 
 
 def join_options(question: str, options: Options) -> str:
-    """Add the options, with their letters, to a question.
-
-    The question is returned unchanged if each option already ends one of its later lines, or if the options are just
-    letters.
+    """Add the options, with their letters, to a question. The question is returned unchanged if each option already
+    ends one of its later lines, or if the options are just letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if list(options) == list(options.values()):
@@ -247,9 +241,8 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters of the options whose texts are in a cell, sorted.
-
-    The result is empty if a text does not match exactly one option.
+    """Return the letters of the options whose texts are in a cell, sorted. The result is empty if a text does not match
+    exactly one option.
     """
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
     letters: list[str] = []
@@ -267,9 +260,8 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
-    """Return the letter of the option at the position in a cell, counted from `first`.
-
-    The result is empty if the cell does not contain a valid position.
+    """Return the letter of the option at the position in a cell, counted from `first`. The result is empty if the cell
+    does not contain a valid position.
     """
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")

@@ -39,9 +39,8 @@ def as_text(value: Any) -> str:
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return the items of a list as strings. Any other value counts as a list of one.
-
-    Raises `NotText`, like `as_text`.
+    """Return the items of a list as strings. Any other value counts as a list of one. Raises `NotText`, like
+    `as_text`.
     """
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(item) for item in value]

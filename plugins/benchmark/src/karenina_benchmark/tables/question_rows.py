@@ -88,9 +88,8 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the correct answer as a string, or None.
-
-        For a multiple-choice question, this consists of the correct options with their letters.
+        """Return the correct answer as a string, or None. For a multiple-choice question, this consists of the correct
+        options with their letters.
         """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
@@ -226,9 +225,8 @@ def has_alternatives(cell: Any) -> bool:
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the unused columns, including all contexts except the first.
-
-    Columns that the question's `template` refers to are omitted, because they are used.
+    """Return the unused columns, including all contexts except the first. Columns that the question's `template` refers
+    to are omitted, because they are used.
     """
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
@@ -299,9 +297,8 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions in a table need their contexts.
-
-    They do if a question has several contexts, many questions share one, or many questions refer to a text.
+    """Return whether the questions in a table need their contexts. They do if a question has several contexts, many
+    questions share one, or many questions refer to a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
@@ -320,9 +317,8 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
 def _with_right_options(
     rows: list[QuestionRow], roles: Roles, choice_by: str | None, done: QuestionRows
 ) -> list[QuestionRow]:
-    """Add options to the texts of the rows, and set the letters of the correct ones.
-
-    `done` records how they were found, with a warning about answers that match none of the options.
+    """Add options to the texts of the rows, and set the letters of the correct ones. `done` records how they were
+    found, with a warning about answers that match none of the options.
     """
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
     truths, options = [row.truth for row in rows], [row.options for row in rows]

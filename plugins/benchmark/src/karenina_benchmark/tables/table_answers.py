@@ -183,7 +183,6 @@ def _find_types(table: QuestionRows) -> str | None:
 
 def find_unused_types(unused: Sequence[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the unused columns that mostly contain answer types, and have a name like *type* or such types of plugins.
-
     Words such as *text* in another column, such as *modality*, may mean something else.
     """
     found = []

@@ -186,9 +186,8 @@ def _warn_of_pictures(file: Path) -> tuple[str, ...]:
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with this suffix.
-
-    A file that cannot be opened is not an error here.
+    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with this suffix. A file
+    that cannot be opened is not an error here.
     """
     if not file.is_file():
         return  # the reader reports what is wrong
@@ -255,9 +254,8 @@ def read_rows(
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
-    """Yield the records as rows, and close the file at the end.
-
-    If `keep_problems` is set, invalid records become rows, too.
+    """Yield the records as rows, and close the file at the end. If `keep_problems` is set, invalid records become rows,
+    too.
     """
     with records:
         classes = _read_classes(records.metadata)
@@ -285,9 +283,8 @@ def _read_document(
     *,
     surrogates: bool,
 ) -> Iterator[Row]:
-    """Yield the rows of a JSON or YAML document, which is read when the first row is requested.
-
-    Descriptions of what was detected are added to `notes`.
+    """Yield the rows of a JSON or YAML document, which is read when the first row is requested. Descriptions of what
+    was detected are added to `notes`.
     """
     if ending == _JSON:
         data = bounded_files.read_bytes(path, max_bytes=max_bytes)
@@ -305,7 +302,6 @@ def _read_document(
 
 def find_rows(document: Any, path: Path) -> str | None:
     """Return the path to the list in a JSON document whose rows have a question, or None if the document is a list.
-
     Raises `FileError` with the possible paths unless there is exactly one.
     """
     if isinstance(document, list):
@@ -338,9 +334,8 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
 
 
 def _row_of(record: Record) -> Row:
-    """Convert a record of a document to a row that includes its enclosing scalars, and its key as `id`.
-
-    A record that is not an object becomes a row with a `problem`.
+    """Convert a record of a document to a row that includes its enclosing scalars, and its key as `id`. A record that
+    is not an object becomes a row with a `problem`.
     """
     if not isinstance(record.value, Mapping):
         return Row(record.number, {}, record.where, "the row is not a JSON object")

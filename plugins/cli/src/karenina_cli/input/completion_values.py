@@ -56,10 +56,8 @@ def models(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Complete a setting: return `NAME=` for each match.
-
-    If only one setting matches, `NAME=VALUE` is returned for each of its known values. For input that starts with
-    `slots.`, the completions have the form `slots.SLOT=STAGE`.
+    """Complete a setting: return `NAME=` for each match. If only one setting matches, `NAME=VALUE` is returned for each
+    of its known values. For input that starts with `slots.`, the completions have the form `slots.SLOT=STAGE`.
     """
     from karenina_core.config import all_settings
 

@@ -97,10 +97,8 @@ def _check_command_line_only(layers: ConfigLayers, of_benchmark: str) -> None:
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
-    """Return the configuration with the `--set` settings applied.
-
-    Raises `typer.BadParameter` if a setting is malformed, and `ConfigError` if its name is unknown or its value
-    invalid.
+    """Return the configuration with the `--set` settings applied. Raises `typer.BadParameter` if a setting is
+    malformed, and `ConfigError` if its name is unknown or its value invalid.
     """
     values = dict(config.given())
     _warn_of_replaced(settings or ())
@@ -111,9 +109,8 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _warn_of_replaced(settings: Sequence[str]) -> None:
-    """Warn about each `--set` option that replaces an earlier one, ignoring malformed ones.
-
-    Values are not shown because they may be API keys.
+    """Warn about each `--set` option that replaces an earlier one, ignoring malformed ones. Values are not shown
+    because they may be API keys.
     """
     from karenina_core.config import all_settings
 
@@ -141,9 +138,8 @@ def _check_has_value(setting: str) -> None:
 
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
-    """Parse `name=value`. `table.key=value` changes one key of a table in `values`.
-
-    Raises `typer.BadParameter` if the text is malformed or the value is not a table.
+    """Parse `name=value`. `table.key=value` changes one key of a table in `values`. Raises `typer.BadParameter` if the
+    text is malformed or the value is not a table.
     """
     from karenina_core.config import all_settings
 
@@ -165,9 +161,8 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _parse_models_of(name: str, text: str) -> Any:
-    """Parse the value in `--set name=text`. A setting whose value is a model also accepts a model's short form.
-
-    Raises `typer.BadParameter` if the text is malformed.
+    """Parse the value in `--set name=text`. A setting whose value is a model also accepts a model's short form. Raises
+    `typer.BadParameter` if the text is malformed.
     """
     from karenina_engine.model_settings import model_settings
 
@@ -179,17 +174,14 @@ def _parse_models_of(name: str, text: str) -> Any:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself.
-
-    Raises `typer.BadParameter` if the text starts like a table or list but is invalid. The message does not show the
-    text.
+    """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself. Raises
+    `typer.BadParameter` if the text starts like a table or list but is invalid. The message does not show the text.
     """
     from karenina_core.config import all_settings, read_value
 
     def read(given: str) -> Any:
-        """Parse TOML or JSON.
-
-        Raises `typer.BadParameter` for an invalid table or list, and `ValueError` for any other text.
+        """Parse TOML or JSON. Raises `typer.BadParameter` for an invalid table or list, and `ValueError` for any other
+        text.
         """
         try:
             return _toml_or_json(given)
@@ -203,9 +195,8 @@ def _parse_value(name: str, text: str) -> Any:
 
 
 def _toml_or_json(text: str) -> Any:
-    """Parse TOML or JSON.
-
-    Raises `ValueError` if the text is neither or is too large, and `RecursionError` if it is nested too deeply.
+    """Parse TOML or JSON. Raises `ValueError` if the text is neither or is too large, and `RecursionError` if it is
+    nested too deeply.
     """
     import json
     import tomllib
@@ -224,7 +215,6 @@ def _toml_or_json(text: str) -> Any:
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
     """Return the ids of the questions to run: `wanted`, or all finished questions. At most `limit` are returned.
-
     Unknown ids are kept, because the run reports them. Raises `ConfigError` if no questions are finished.
     """
     from karenina_engine.check.questions import default_ids

@@ -27,9 +27,8 @@ def load_checked(
     columns: Mapping[str, str] | None = None,
     skip_broken: bool = False,
 ) -> Benchmark:
-    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file.
-
-    Raises `RestrictedValues` for a path that needs trust. `skip_broken` is the same as for `Benchmark.load`.
+    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file. Raises
+    `RestrictedValues` for a path that needs trust. `skip_broken` is the same as for `Benchmark.load`.
     """
     from karenina_benchmark import Benchmark, BenchmarkFileError
     from karenina_benchmark.checking import check_file
@@ -73,9 +72,8 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the run's journal if `path` is a result file.
-
-    A note says which journal is used. Raises `ConfigError` if there is no journal.
+    """Return `path`, or the run's journal if `path` is a result file. A note says which journal is used. Raises
+    `ConfigError` if there is no journal.
     """
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal

@@ -31,17 +31,15 @@ def name_argument(help: str, complete: Callable[[str], list[str]], metavar: str 
 
 
 def question_option(help: str) -> Any:
-    """Return the option `--question` for a question's id.
-
-    For completion, the ids come from the benchmark in the argument `file`.
+    """Return the option `--question` for a question's id. For completion, the ids come from the benchmark in the
+    argument `file`.
     """
     return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are used in its help.
-
-    Strings are checked with `read`, but not converted.
+    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are used in its help. Strings
+    are checked with `read`, but not converted.
     """
 
     def check(texts: list[str] | None) -> list[str] | None:

@@ -189,9 +189,8 @@ def print_results(console: Console, results: Results, path: Path | None = None, 
 
 
 def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
-    """Yield the results to print with their numbers, skipping repeated failures.
-
-    If there are more than `most` results, only incorrect ones are yielded, up to this number.
+    """Yield the results to print with their numbers, skipping repeated failures. If there are more than `most` results,
+    only incorrect ones are yielded, up to this number.
     """
     all_fit = most is None or len(results) <= most
     shown = 0
@@ -225,9 +224,8 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason, and if so, print a line for this one.
-
-        Call this once for each result, in order, because the failure is recorded.
+        """Return whether an earlier item failed for the same reason, and if so, print a line for this one. Call this
+        once for each result, in order, because the failure is recorded.
         """
         if result.outcome.judged:
             return False
@@ -279,9 +277,8 @@ def _raw_truth(result: VerificationResult) -> str:
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
-    """Return the answer up to `most` characters, or a note if it is empty.
-
-    With `full`, a longer answer is replaced by a note on its length, because it is printed below.
+    """Return the answer up to `most` characters, or a note if it is empty. With `full`, a longer answer is replaced by
+    a note on its length, because it is printed below.
     """
     answer = answer_text(result)
     if not answer.strip():
@@ -380,9 +377,8 @@ def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
 
 
 def _stage_text(record: StageRecord) -> str:
-    """Describe a stage in one line.
-
-    For example, `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`.
+    """Describe a stage in one line. For example, `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out
+    (karenina-template)`.
     """
     reason = record.error or record.reason
     if record.status == "skipped":

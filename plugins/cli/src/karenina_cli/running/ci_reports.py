@@ -39,9 +39,8 @@ class Limits(Generic[Number]):
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
-        """Parse limits written as `LIMIT` or `NAME=LIMIT`.
-
-        `read` converts a limit. Raises `typer.BadParameter` if a limit is invalid or two limits have the same name.
+        """Parse limits written as `LIMIT` or `NAME=LIMIT`. `read` converts a limit. Raises `typer.BadParameter` if a
+        limit is invalid or two limits have the same name.
         """
         limits: dict[str, Number] = {}
         for text in texts or ():
@@ -98,9 +97,8 @@ class Conditions:
 
     @classmethod
     def parse(cls, fail_under: Sequence[str] | None, max_unjudged: Sequence[str] | None) -> Conditions:
-        """Parse the conditions given with `--fail-under` and `--max-unjudged`.
-
-        Raises `typer.BadParameter` if a limit is invalid.
+        """Parse the conditions given with `--fail-under` and `--max-unjudged`. Raises `typer.BadParameter` if a limit
+        is invalid.
         """
         return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
 
@@ -128,7 +126,6 @@ class Conditions:
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
         """Yield a message for each condition that a group does not meet, and for each named group without results.
-
         `missing` is the number of items that did not run. They count as unjudged in each group.
         """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
@@ -151,9 +148,8 @@ class Conditions:
                 )
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if the group's pass rate is too low or missing. Undecided items count as wrong.
-
-        `of` names the group in the message.
+        """Yield a message if the group's pass rate is too low or missing. Undecided items count as wrong. `of` names
+        the group in the message.
         """
         limit, rate, undecided = (
             self.fail_under.of(group),
@@ -218,9 +214,8 @@ def _format_rate_below(rate: float, limit: float) -> str:
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file cannot be read or is not JUnit XML written by Karenina.
-
-    The file may be missing or empty.
+    """Raise `ConfigError` if the file cannot be read or is not JUnit XML written by Karenina. The file may be missing
+    or empty.
     """
     try:
         with path.open("rb") as file:

@@ -115,9 +115,8 @@ def execute_run(
 
 
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
-    """Execute a run for another command, and return its results. Exits if the run is stopped.
-
-    The results are read from `output`, which must be the request's output.
+    """Execute a run for another command, and return its results. Exits if the run is stopped. The results are read from
+    `output`, which must be the request's output.
     """
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -138,10 +137,8 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
-    """If the run was stopped, print how to continue it, and exit.
-
-    `done` is the number of results in `output`. Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to
-    the printed command.
+    """If the run was stopped, print how to continue it, and exit. `done` is the number of results in `output`. Set
+    `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to the printed command.
     """
 
     missing = len(session) - done
@@ -158,9 +155,8 @@ def exit_if_stopped(
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exits if the journal cannot be written or closed.
-
-    Any other `JournalError` is raised, for example if the journal cannot be opened.
+    """Enter `opened`, a run with its journal. Exits if the journal cannot be written or closed. Any other
+    `JournalError` is raised, for example if the journal cannot be opened.
     """
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
@@ -280,9 +276,8 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return a hint on how to trust the code in the given file.
-
-    The items' own error messages do not contain the file's name.
+    """Return a hint on how to trust the code in the given file. The items' own error messages do not contain the file's
+    name.
     """
     return (
         f"The code in {file} was not run because it is not trusted. Read the code, then run: "

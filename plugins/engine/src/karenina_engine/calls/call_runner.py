@@ -120,9 +120,8 @@ class CallRunner:
             _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call. If one is in flight, wait for it.
-
-        If there is no identical call, registers this one as being in flight and returns None.
+        """Return the outcome of an identical call. If one is in flight, wait for it. If there is no identical call,
+        registers this one as being in flight and returns None.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -165,9 +164,8 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with the steps that calls of its kind need.
-
-        Composite calls are only observed. Calls to services are retried and observed.
+        """Return an awaitable that makes the call with the steps that calls of its kind need. Composite calls are only
+        observed. Calls to services are retried and observed.
         """
         if call.composite:
             making = send()
@@ -195,9 +193,8 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Add a model's reply to `tally`, unless the call was composite.
-
-        Also counts the reply if it ended for an unknown reason.
+        """Add a model's reply to `tally`, unless the call was composite. Also counts the reply if it ended for an
+        unknown reason.
         """
         if call.is_model_call and not call.composite:
             call.notes.uncounted += reply.usage.calls > 0 and not reply.usage.output_tokens
@@ -207,10 +204,8 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason.
-
-        The first time a server gives a reason, a warning is logged. Reasons may contain ids, so only the first
-        `_MOST_REASONS` reasons of each server are counted separately.
+        """Count a reply that ended for an unknown reason. The first time a server gives a reason, a warning is logged.
+        Reasons may contain ids, so only the first `_MOST_REASONS` reasons of each server are counted separately.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
@@ -221,9 +216,8 @@ class CallRunner:
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Call a service, with retries. Raises `PortError` if every attempt fails.
-
-        The duration of the call is added to its notes. It does not include delays between attempts.
+        """Call a service, with retries. Raises `PortError` if every attempt fails. The duration of the call is added to
+        its notes. It does not include delays between attempts.
         """
         self.limits.services += 1
         began = time.monotonic()
@@ -234,9 +228,8 @@ class CallRunner:
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
-        """Wait until the budget covers the call, then make it.
-
-        Raises `OverBudget` if the budget runs out first, and `PortError` if the call fails.
+        """Wait until the budget covers the call, then make it. Raises `OverBudget` if the budget runs out first, and
+        `PortError` if the call fails.
         """
         reservation = _Reserved(budget, call)
         await reservation.renew()
@@ -251,9 +244,8 @@ class CallRunner:
             return await send()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request in the ledger, and its cost in the budget and in the call's notes.
-
-        Without a ledger, nothing is recorded, and the cost in the call's notes becomes None.
+        """Record the usage of a request in the ledger, and its cost in the budget and in the call's notes. Without a
+        ledger, nothing is recorded, and the cost in the call's notes becomes None.
         """
         notes, cost = call.notes, None
         if self.ledger is not None:
@@ -317,9 +309,8 @@ class CallRunner:
                 await reservation.renew()
 
     def _from_cache(self, call: Call, cached: CallOutcome) -> Any:
-        """Return a stored reply, or raise a copy of a stored error.
-
-        Notes and files that were stored with the reply are added to the current item.
+        """Return a stored reply, or raise a copy of a stored error. Notes and files that were stored with the reply are
+        added to the current item.
         """
         if call.info.notes is not None:
             call.info.notes.add(cached.notes)
@@ -336,10 +327,7 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Update the time during which at least one call was open.
-
-    `change` is 1 when a call starts and -1 when it ends.
-    """
+    """Update the time during which at least one call was open. `change` is 1 when a call starts and -1 when it ends."""
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change
@@ -354,9 +342,8 @@ class _Reserved:
     number: int | None = None
 
     async def renew(self) -> None:
-        """Release the current reservation, if any, and make a new one.
-
-        Raises `OverBudget` if the budget does not cover the call.
+        """Release the current reservation, if any, and make a new one. Raises `OverBudget` if the budget does not cover
+        the call.
         """
         self.release()
         self.number = await self.budget.reserve(self.call)
@@ -385,9 +372,8 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Describe how many of a server's replies ended for an unknown reason.
-
-    `reason` may also be `NO_REASON`, or `_MORE_REASONS` for reasons that were counted together.
+    """Describe how many of a server's replies ended for an unknown reason. `reason` may also be `NO_REASON`, or
+    `_MORE_REASONS` for reasons that were counted together.
     """
     noun = "reply" if count == 1 else "replies"
     replies, more = f"{count} {noun}", f"{count} more {noun}"

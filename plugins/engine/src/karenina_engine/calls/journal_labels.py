@@ -57,9 +57,8 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Read the labels from a stored command, ignoring values of the wrong type.
-
-        Only the names of the benchmark and output files are kept, without their folders.
+        """Read the labels from a stored command, ignoring values of the wrong type. Only the names of the benchmark and
+        output files are kept, without their folders.
         """
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
@@ -92,9 +91,8 @@ class JournalLabels:
         return self.model_entries.get("parsing_models", ())
 
     def models(self) -> dict[str, list[ModelLabel] | ModelLabel | None]:
-        """Return the models in each setting, without URLs, keys or files.
-
-        Raises `ConfigError` if a model cannot be read.
+        """Return the models in each setting, without URLs, keys or files. Raises `ConfigError` if a model cannot be
+        read.
         """
         labels = {name: [_label(entry) for entry in entries] for name, entries in self.model_entries.items()}
         several = {name for name, setting in model_settings().items() if setting.several}
@@ -153,9 +151,8 @@ def _spec(entry: Mapping[str, Any]) -> str:
 
 
 def _label(entry: Mapping[str, Any]) -> ModelLabel:
-    """Build the label for a model in a journal, without its URL, keys or files.
-
-    Only the names of its MCP servers are kept. Raises `ConfigError` if the entry is not a valid model.
+    """Build the label for a model in a journal, without its URL, keys or files. Only the names of its MCP servers are
+    kept. Raises `ConfigError` if the entry is not a valid model.
     """
     values = {name: entry[name] for name in _OF_A_LABEL if name in entry}
     servers = entry.get("mcp_urls_dict")
@@ -170,9 +167,8 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    """Return the tables in `value`, which may be a list or a single table.
-
-    Anything else in the list is ignored, and any other value yields an empty list.
+    """Return the tables in `value`, which may be a list or a single table. Anything else in the list is ignored, and
+    any other value yields an empty list.
     """
     return [entry for entry in models_in(value) if isinstance(entry, dict)]
 

@@ -102,10 +102,8 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model with its temperature set to 0.
-
-    The model is returned unchanged if it has a temperature of its own, or if its adapter replays recordings or does not
-    use a temperature.
+    """Return a judge's model with its temperature set to 0. The model is returned unchanged if it has a temperature of
+    its own, or if its adapter replays recordings or does not use a temperature.
     """
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
@@ -118,9 +116,8 @@ def _refuses_temperature(error: PortError) -> bool:
 
 
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
-    """Run an agent to completion, and return its reply.
-
-    Raises `PortError` if the agent fails. The error's `partial` contains the conversation so far.
+    """Run an agent to completion, and return its reply. Raises `PortError` if the agent fails. The error's `partial`
+    contains the conversation so far.
     """
     info = request.info
     asked = _describe(options)
@@ -137,9 +134,8 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     in_place = False
 
     async def send() -> AgentReply:
-        """Run the agent, one turn at a time if the call is composite, and record its work in the workspace.
-
-        The work is part of the reply, so that both are stored in one row of the journal.
+        """Run the agent, one turn at a time if the call is composite, and record its work in the workspace. The work is
+        part of the reply, so that both are stored in one row of the journal.
         """
         nonlocal in_place
         if composite:
@@ -171,9 +167,8 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent with a separate call for each turn, and add the notes of these calls to `notes`.
-
-    If the agent's tools fail to start, starting them is retried like a failed call.
+    """Run an agent with a separate call for each turn, and add the notes of these calls to `notes`. If the agent's
+    tools fail to start, starting them is retried like a failed call.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -195,9 +190,8 @@ async def _run_turns(
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Start the model's tool servers, and return the options with their tools added.
-
-    Raises `PortError` if the servers cannot be started.
+    """Start the model's tool servers, and return the options with their tools added. Raises `PortError` if the servers
+    cannot be started.
     """
     return options if opened.start_tools is None else await opened.start_tools(options)
 
@@ -232,10 +226,8 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, options: AgentOptions) -> tuple[Tool, ...]:
-        """Return the tools configured for the model.
-
-        They are opened in the workspace of `options` or, without a workspace, for its session. Raises `PortError` if a
-        source cannot be opened. The next call then tries again.
+        """Return the tools configured for the model. They are opened in the workspace of `options` or, without a
+        workspace, for its session. Raises `PortError` if a source cannot be opened. The next call then tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         opened = [await self._session(source, model, options) for source in sources]
@@ -246,9 +238,8 @@ class ToolSessions:
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Unregister an item that has finished with the workspace.
-
-        When no more items use the workspace, its sources are closed.
+        """Unregister an item that has finished with the workspace. When no more items use the workspace, its sources
+        are closed.
         """
         left = self._users.get(workspace, 0) - 1
         if left > 0:
@@ -265,9 +256,8 @@ class ToolSessions:
             await asyncio.wait(self._closing)
 
     async def _session(self, source: ToolSource, model: ModelConfig, options: AgentOptions) -> Sequence[Tool]:
-        """Return the tools of a source, opening the source if necessary.
-
-        Raises `PortError` if it cannot be opened. The next call then tries again.
+        """Return the tools of a source, opening the source if necessary. Raises `PortError` if it cannot be opened. The
+        next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
         key = (source.name, stated, options.workspace or options.session)
@@ -303,9 +293,8 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, options), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Start closing the source, and return the task to wait for.
-
-        If the source is still being opened, this is cancelled.
+        """Start closing the source, and return the task to wait for. If the source is still being opened, this is
+        cancelled.
         """
         self._over.set()
         if not self.tools.done():
@@ -345,9 +334,8 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message for each reason why a model cannot use its tools, without opening any of them.
-
-    Adapters that replay recordings or start tools themselves have no such problems.
+    """Yield a message for each reason why a model cannot use its tools, without opening any of them. Adapters that
+    replay recordings or start tools themselves have no such problems.
     """
     if spec.recorded or spec.starts_tools:
         return

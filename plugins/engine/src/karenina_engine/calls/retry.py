@@ -44,10 +44,8 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return a random delay before the next retry, or None if the call should not be retried.
-
-        A call is not retried if the error is permanent, if it has no retries left, or if the delay would exceed
-        `patience`.
+        """Return a random delay before the next retry, or None if the call should not be retried. A call is not retried
+        if the error is permanent, if it has no retries left, or if the delay would exceed `patience`.
         """
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
@@ -72,9 +70,8 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Explain why a call is not retried again. The text goes at the end of an error message.
-
-        Returns an empty string if there is nothing to add.
+        """Explain why a call is not retried again. The text goes at the end of an error message. Returns an empty
+        string if there is nothing to add.
         """
         parts = []
         tries = 1 + sum(notes.retries.values())
@@ -92,9 +89,8 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """Call a function and return its result, with retries as the policy allows.
-
-        Retries are counted in `notes`. If every attempt fails, raises the last attempt's `PortError`.
+        """Call a function and return its result, with retries as the policy allows. Retries are counted in `notes`. If
+        every attempt fails, raises the last attempt's `PortError`.
         """
         while True:
             try:

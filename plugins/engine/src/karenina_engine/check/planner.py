@@ -125,9 +125,8 @@ class Planner:
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`. Questions with the same stages share one pipeline.
-
-        Raises `PlanError` if no valid plan exists.
+        """Return the pipeline of `question`. Questions with the same stages share one pipeline. Raises `PlanError` if
+        no valid plan exists.
         """
         key = self._selection_key(question)
         pipeline = self._by_selection_key.get(key) if key is not None else None
@@ -196,9 +195,8 @@ class Planner:
             return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
-        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline.
-
-        Raises `PlanError` with all problems found. It is also a problem if a setting asks for a blocked stage.
+        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline. Raises `PlanError`
+        with all problems found. It is also a problem if a setting asks for a blocked stage.
         """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:

@@ -57,9 +57,8 @@ def with_workspace_root(
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
-    """Return the ids of all questions except drafts.
-
-    Drafts only run if they are selected by id. Raises `ConfigError` if all questions are drafts.
+    """Return the ids of all questions except drafts. Drafts only run if they are selected by id. Raises `ConfigError`
+    if all questions are drafts.
     """
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
@@ -146,9 +145,8 @@ class _EffectiveQuestions(Sequence["Question"]):
     @overload
     def __getitem__(self, index: slice) -> _EffectiveQuestions: ...
     def __getitem__(self, index: int | slice) -> Question | _EffectiveQuestions:
-        """Return one question with its merged rubric or, for a slice, a view of several questions.
-
-        Raises `ConfigError` if a question's traits clash with the benchmark's traits.
+        """Return one question with its merged rubric or, for a slice, a view of several questions. Raises `ConfigError`
+        if a question's traits clash with the benchmark's traits.
         """
         if isinstance(index, slice):
             return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names, self._files)

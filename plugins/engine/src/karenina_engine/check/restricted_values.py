@@ -72,9 +72,8 @@ class RestrictedValue:
     unread: tuple[str, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Describe the value on one line, with its name, its meaning and up to three of its questions.
-
-        The value is cut off after `most` characters, unless `most` is None.
+        """Describe the value on one line, with its name, its meaning and up to three of its questions. The value is cut
+        off after `most` characters, unless `most` is None.
         """
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
@@ -155,18 +154,16 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
 def require_trust(
     benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
 ) -> tuple[Trust, VerificationConfig]:
-    """Resolve the user's trust, check the benchmark with it, and return the trust and the configuration to use.
-
-    See `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust does not suffice.
+    """Resolve the user's trust, check the benchmark with it, and return the trust and the configuration to use. See
+    `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust does not suffice.
     """
     resolved = resolve_trust(trust)
     return resolved, check_restricted_values(benchmark, config, resolved)
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Resolve the `trust` argument of a run.
-
-    "all" trusts everything. If the argument is None, the user's stored trust is used.
+    """Resolve the `trust` argument of a run. "all" trusts everything. If the argument is None, the user's stored trust
+    is used.
     """
     if trust is None:
         return load_trust()
@@ -197,9 +194,8 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return the question files in `names` that are outside the folder of `file`, as restricted values.
-
-    Links are resolved, and duplicates are removed.
+    """Return the question files in `names` that are outside the folder of `file`, as restricted values. Links are
+    resolved, and duplicates are removed.
     """
     meaning = "The file is read, and its content becomes questions"
     return [
@@ -219,9 +215,8 @@ def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return all restricted values in the benchmark, without duplicates, in the order in which they were found.
-
-    This includes values that would have no effect.
+    """Return all restricted values in the benchmark, without duplicates, in the order in which they were found. This
+    includes values that would have no effect.
     """
     return list(_search(benchmark).found.values())
 
@@ -252,9 +247,8 @@ def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) 
 
 
 def _search(benchmark: QuestionSource) -> _Finder:
-    """Examine the whole benchmark, and return the finder with the results.
-
-    Without a file, the values come from the program itself, so only templates are examined.
+    """Examine the whole benchmark, and return the finder with the results. Without a file, the values come from the
+    program itself, so only templates are examined.
     """
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
@@ -316,9 +310,8 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
 
     def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
-        """Examine the parameters of a rubric's traits.
-
-        `places` contains the id of the question with the rubric, if any.
+        """Examine the parameters of a rubric's traits. `places` contains the id of the question with the rubric, if
+        any.
         """
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
@@ -338,9 +331,8 @@ class _Finder:
                 self._add("below", "attachments", attachment.source, meaning, None, (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
-        """Examine the plugin values of one kind, ignoring plugins that are not installed.
-
-        In messages, a value is called by `where` followed by its name. `places` contains the question's id, if any.
+        """Examine the plugin values of one kind, ignoring plugins that are not installed. In messages, a value is
+        called by `where` followed by its name. `places` contains the question's id, if any.
         """
         models = self._owned_fields.models[kind]
         for name, value in values.items():
@@ -374,9 +366,8 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
-        """Examine the restricted fields of a trait or primitive, including any models in these fields.
-
-        `where` is what messages call the trait or primitive. `places` contains the question's id, if any.
+        """Examine the restricted fields of a trait or primitive, including any models in these fields. `where` is what
+        messages call the trait or primitive. `places` contains the question's id, if any.
         """
         kind = type(data)
         for name in _restricted_fields(kind):
@@ -416,9 +407,8 @@ class _Finder:
         setting: str | None,
         places: tuple[str, ...],
     ) -> None:
-        """Examine the settings for a model's adapter (`extra`), ignoring unknown names.
-
-        If the adapter is not installed or does not declare its settings, all of them are restricted.
+        """Examine the settings for a model's adapter (`extra`), ignoring unknown names. If the adapter is not installed
+        or does not declare its settings, all of them are restricted.
         """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
@@ -572,9 +562,8 @@ def _restricting_primitives() -> frozenset[str]:
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
-    """Return the questions that may contain a restricted value.
-
-    In a streamed file, only questions whose text mentions a restricted name are parsed.
+    """Return the questions that may contain a restricted value. In a streamed file, only questions whose text mentions
+    a restricted name are parsed.
     """
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {
@@ -594,9 +583,8 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return `value` with its secrets hidden.
-
-    Any header or query parameter may be a secret, unless it refers to a variable with `${`.
+    """Return `value` with its secrets hidden. Any header or query parameter may be a secret, unless it refers to a
+    variable with `${`.
     """
     if not isinstance(value, Mapping):
         return value
@@ -607,9 +595,8 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Hide the values of a table, except for strings that contain `${`.
-
-    A value that is not a table is hidden entirely.
+    """Hide the values of a table, except for strings that contain `${`. A value that is not a table is hidden
+    entirely.
     """
     if not isinstance(values, Mapping):
         return _HIDDEN

@@ -112,9 +112,8 @@ def check_questions(
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up the prices of the models, and return the budget in picodollars, or None if there is no budget.
-
-    Raises `ConfigError` if there is a budget but a price is unknown or only assumed.
+    """Look up the prices of the models, and return the budget in picodollars, or None if there is no budget. Raises
+    `ConfigError` if there is a budget but a price is unknown or only assumed.
     """
     by_model = {model.id: prices.price(model) for model in models}
     unknown = {id: price.why for id, price in by_model.items() if price.tariff is None or price.assumed}
@@ -256,9 +255,8 @@ def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> N
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but that the model's adapter does not use, with the reason.
-
-    Adapters that do not declare the fields they use are skipped.
+    """Yield the fields that are set but that the model's adapter does not use, with the reason. Adapters that do not
+    declare the fields they use are skipped.
     """
     if spec.uses is None:
         return
@@ -276,9 +274,8 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
 
 
 def _unused_by_role(role: str, model: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but not used by a judge or by a model in a plugin's setting, with the reason.
-
-    Set `is_agent` if a stage uses the model as an agent. These models never use the limits for answering agents.
+    """Yield the fields that are set but not used by a judge or by a model in a plugin's setting, with the reason. Set
+    `is_agent` if a stage uses the model as an agent. These models never use the limits for answering agents.
     """
     for name in _given_agent_fields(model):
         yield name, f"it applies only to answers; a {role} that is an agent uses the limits of its stage"
@@ -294,10 +291,8 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Log a warning for each changed setting of a plugin whose stages are not in any plan.
-
-    Settings that are read by a planned stage of another plugin are skipped, and those of a sandbox in which programs of
-    the models run.
+    """Log a warning for each changed setting of a plugin whose stages are not in any plan. Settings that are read by a
+    planned stage of another plugin are skipped, and those of a sandbox in which programs of the models run.
     """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]

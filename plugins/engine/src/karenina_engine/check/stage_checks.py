@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
-    """Let every installed stage check the configuration with `Stage.before_any_run`.
-
-    Raises `ConfigError` with all problems found.
+    """Let every installed stage check the configuration with `Stage.before_any_run`. Raises `ConfigError` with all
+    problems found.
     """
     problems: list[str] = []
     for offered in registered_stages(plugins):

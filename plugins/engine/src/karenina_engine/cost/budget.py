@@ -149,17 +149,14 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether the call with the given reservation can still be made.
-
-        Other calls may have cost more than expected in the meantime. Always returns True if there is no reservation
-        with this number, for example for 0.
+        """Return whether the call with the given reservation can still be made. Other calls may have cost more than
+        expected in the meantime. Always returns True if there is no reservation with this number, for example for 0.
         """
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Add a call's actual cost. If `cost` is None, its maximum expected cost is used instead.
-
-        A known cost also improves the estimates for the call's ledger line, including those for calls in flight.
+        """Add a call's actual cost. If `cost` is None, its maximum expected cost is used instead. A known cost also
+        improves the estimates for the call's ledger line, including those for calls in flight.
         """
         self.spent += self.max_cost(call) if cost is None else cost
         seen = self._observations(call)
@@ -177,10 +174,7 @@ class Budget:
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
-        """Release a call's reservation. Call `spend` before this.
-
-        Unknown numbers are ignored.
-        """
+        """Release a call's reservation. Call `spend` before this. Unknown numbers are ignored."""
         if self._drop(reserved) and self._queues:
             self._admit_waiting()
 
@@ -191,16 +185,14 @@ class Budget:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the maximum expected cost of a call, or 0 if its model has no price.
-
-        The cost is estimated from the call's size, from `max_tokens`, and from earlier calls of the same ledger line.
+        """Return the maximum expected cost of a call, or 0 if its model has no price. The cost is estimated from the
+        call's size, from `max_tokens`, and from earlier calls of the same ledger line.
         """
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return a call's maximum expected cost, and the most that it may cost if that estimate is too low.
-
-        Both are 0 if the model has no price.
+        """Return a call's maximum expected cost, and the most that it may cost if that estimate is too low. Both are 0
+        if the model has no price.
         """
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
@@ -260,9 +252,8 @@ class Budget:
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
-        """Return whether the budget covers another call with these costs.
-
-        All reservations have to fit at their expected cost. All except the largest have to fit at their highest cost.
+        """Return whether the budget covers another call with these costs. All reservations have to fit at their
+        expected cost. All except the largest have to fit at their highest cost.
         """
         left = self.limit - self.spent - self.lost
         if self.reserved + expected > left:
@@ -274,9 +265,8 @@ class Budget:
         return self._fits(0, 0)
 
     def _hold(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation.
-
-        This works even if the budget does not cover the call.
+        """Reserve the cost of a call, and return the number of the reservation. This works even if the budget does not
+        cover the call.
         """
         seen = self._observations(call)
         held = _Reservation(call, seen, *self._costs(call, seen))
@@ -339,9 +329,8 @@ class Budget:
         return first
 
     def _finish_waiting(self) -> None:
-        """End the wait of all calls after the budget is exhausted.
-
-        Calls that judge existing answers are admitted as far as the budget allows. All other calls are refused.
+        """End the wait of all calls after the budget is exhausted. Calls that judge existing answers are admitted as
+        far as the budget allows. All other calls are refused.
         """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
         self._queues = {}

@@ -178,9 +178,8 @@ class SpendCounts:
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as JSON-compatible data.
-
-        `cost_usd` is None if the cost is unknown, and a lower bound if only part of it is known.
+        """Return the counts as JSON-compatible data. `cost_usd` is None if the cost is unknown, and a lower bound if
+        only part of it is known.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
@@ -293,9 +292,8 @@ class Ledger:
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as JSON-compatible data, with totals by model, stage and judge.
-
-        This also contains the prices, the total for earlier runs (`earlier`) and the total for cached replies (`kept`).
+        """Return the ledger as JSON-compatible data, with totals by model, stage and judge. This also contains the
+        prices, the total for earlier runs (`earlier`) and the total for cached replies (`kept`).
         """
         return {
             **make_spending_report(self.lines),
@@ -306,9 +304,8 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Summarize the cost of the given ledger lines, in total and by model, stage and judge.
-
-    Cached replies are not included. Lines without a judge are not included in the totals by judge.
+    """Summarize the cost of the given ledger lines, in total and by model, stage and judge. Cached replies are not
+    included. Lines without a judge are not included in the totals by judge.
     """
     return {
         "currency": "USD",

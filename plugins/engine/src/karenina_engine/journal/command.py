@@ -145,9 +145,8 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL with its secret parts masked.
-
-    If anything was masked, part of the URL's digest is appended so that URLs can be told apart.
+    """Return a URL with its secret parts masked. If anything was masked, part of the URL's digest is appended so that
+    URLs can be told apart.
     """
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
@@ -155,7 +154,6 @@ def _url_label(url: str) -> str:
 
 def _without_secrets(value: Any) -> Any:
     """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and values that are named like secrets.
-
     Nested tables are searched, but lists are not.
     """
     if not isinstance(value, dict):
@@ -179,9 +177,8 @@ def _to_json(value: Any) -> Any:
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Restore a model's entry. `now` is the user's current entry, if there is one.
-
-    Raises `ConfigError` if a secret is needed but the entry has changed, or if a secret other than a key is missing.
+    """Restore a model's entry. `now` is the user's current entry, if there is one. Raises `ConfigError` if a secret is
+    needed but the entry has changed, or if a secret other than a key is missing.
     """
     lacking = [name for name, value in stored.items() if _has_left_out(value) or (name == _URL and MASK in value)]
     if now is not None:
@@ -210,9 +207,8 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the names of the fields in which two entries for a model differ, ignoring keys.
-
-    If `now` is not a valid entry, returns a list with a message that says so.
+    """Return the names of the fields in which two entries for a model differ, ignoring keys. If `now` is not a valid
+    entry, returns a list with a message that says so.
     """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)

@@ -101,18 +101,14 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:
-    """Build the error for a journal that cannot be `doing`, a past participle.
-
-    `why` is the reason.
-    """
+    """Build the error for a journal that cannot be `doing`, a past participle. `why` is the reason."""
     kind = JournalNotWritten if doing == "written" else JournalError
     return kind(f"the journal {path} cannot be {doing}: {why}")
 
 
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
-    """Return whether an SQLite error means that the file is damaged.
-
-    During writing, the statement itself may be the cause of some of these errors.
+    """Return whether an SQLite error means that the file is damaged. During writing, the statement itself may be the
+    cause of some of these errors.
     """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
@@ -126,9 +122,8 @@ def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal. Nothing is changed.
-
-    The journal's header may forbid writing. Raises `sqlite3.OperationalError` if the test fails for another reason.
+    """Return whether SQLite can write to the journal. Nothing is changed. The journal's header may forbid writing.
+    Raises `sqlite3.OperationalError` if the test fails for another reason.
     """
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
@@ -145,9 +140,8 @@ def _has_code(error: sqlite3.Error) -> bool:
 
 
 def rename_existing(path: Path) -> None:
-    """Rename an existing journal and its companion files to an unused name.
-
-    The new name is logged. If there is no journal, nothing happens. Raises `JournalError` if a file cannot be renamed.
+    """Rename an existing journal and its companion files to an unused name. The new name is logged. If there is no
+    journal, nothing happens. Raises `JournalError` if a file cannot be renamed.
     """
     if not path.exists():
         return
@@ -194,9 +188,8 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
 
 
 def close_written(database: sqlite3.Connection) -> None:
-    """Close a connection opened with `open_to_write`, leaving a single file behind.
-
-    If another process is reading the journal, its log file remains until the end of the next run.
+    """Close a connection opened with `open_to_write`, leaving a single file behind. If another process is reading the
+    journal, its log file remains until the end of the next run.
     """
     try:
         with suppress(sqlite3.Error):
@@ -207,9 +200,8 @@ def close_written(database: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open the journal for reading, even on a read-only disk or while another process is writing to it.
-
-    Raises `JournalError` if the file is missing, is damaged, has another format or cannot be read.
+    """Open the journal for reading, even on a read-only disk or while another process is writing to it. Raises
+    `JournalError` if the file is missing, is damaged, has another format or cannot be read.
     """
     check_before_opening(path, writing=False)
     if not path.is_file():
@@ -295,9 +287,8 @@ def _names_another_file(rollback: Path) -> bool:
 
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return the first row that a query finds, or None if it finds none.
-
-    Returns `()` if the row contains text that is not UTF-8.
+    """Return the first row that a query finds, or None if it finds none. Returns `()` if the row contains text that is
+    not UTF-8.
     """
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
@@ -345,9 +336,8 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
 
 
 def unlock(lock: BaseFileLock) -> None:
-    """Remove the lock file, then release the lock.
-
-    In this order, a process that has the file open cannot lock it after it has disappeared.
+    """Remove the lock file, then release the lock. In this order, a process that has the file open cannot lock it after
+    it has disappeared.
     """
     with suppress(OSError):  # Windows cannot remove an open file, and the folder may be read-only
         Path(lock.lock_file).unlink()
@@ -378,9 +368,8 @@ def read_owner(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process is using the journal. If it was killed, remove its lock file.
-
-    Returns False if the folder does not permit the check.
+    """Return whether a process is using the journal. If it was killed, remove its lock file. Returns False if the
+    folder does not permit the check.
     """
     from filelock import FileLock, Timeout
 
@@ -409,9 +398,8 @@ def clear_owner(database: sqlite3.Connection) -> None:
 
 
 def _check_header(path: Path, cure: str) -> None:
-    """Check that a file has the header of a journal, or is empty.
-
-    Raises `JournalDamaged` or `JournalError` otherwise. `cure` is the advice for a file that is not a journal.
+    """Check that a file has the header of a journal, or is empty. Raises `JournalDamaged` or `JournalError` otherwise.
+    `cure` is the advice for a file that is not a journal.
     """
     with path.open("rb") as file:
         head = file.read(_HEADER)
@@ -428,9 +416,8 @@ def _is_empty(database: sqlite3.Connection) -> bool:
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
-    """Raise `JournalError` if an open database is not a journal that this version can read.
-
-    A journal must have exactly the expected tables and indexes.
+    """Raise `JournalError` if an open database is not a journal that this version can read. A journal must have exactly
+    the expected tables and indexes.
     """
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]

@@ -164,10 +164,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the journal.
-
-        If the `with` block raised an exception, a `JournalError` from closing is only logged.
-        """
+        """Close the journal. If the `with` block raised an exception, a `JournalError` from closing is only logged."""
         try:
             self.close()
         except JournalError:
@@ -192,10 +189,8 @@ class Journal:
 
     @contextmanager
     def closed_for_fork(self) -> Iterator[None]:
-        """Close the file during the `with` block, because SQLite connections must not be used after a fork.
-
-        The journal stays locked. Raises `JournalError` if the collected rows cannot be written, or if the file cannot
-        be reopened.
+        """Close the file during the `with` block, because SQLite connections must not be used after a fork. The journal
+        stays locked. Raises `JournalError` if the collected rows cannot be written, or if the file cannot be reopened.
         """
         if not self.replaying:
             self.flush()
@@ -239,9 +234,8 @@ class Journal:
             user_state.store_rules(str(row[0]), run, rules)
 
     def _own_id(self) -> str:
-        """Return the journal's random id.
-
-        If the journal has no id or is a copy of another journal, a new id is created and stored.
+        """Return the journal's random id. If the journal has no id or is a copy of another journal, a new id is created
+        and stored.
         """
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
@@ -272,9 +266,8 @@ class Journal:
             self._database.executemany(STORE_FACT, rows)
 
     def store_attachments(self, attachments: Mapping[str, Attachment]) -> None:
-        """Store the media types, digests and sizes of attached files by path as written in the benchmark.
-
-        With them, the run can be replayed when the files are gone.
+        """Store the media types, digests and sizes of attached files by path as written in the benchmark. With them,
+        the run can be replayed when the files are gone.
         """
         if attachments:
             rows = [(f"{ATTACHMENT}{path}", dump_attachment(attachment)) for path, attachment in attachments.items()]
@@ -295,9 +288,8 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
-        """Start a session. From now on, each commit also writes the changed lines of `ledger`.
-
-        Sets `ledger.before` to the totals of earlier sessions.
+        """Start a session. From now on, each commit also writes the changed lines of `ledger`. Sets `ledger.before` to
+        the totals of earlier sessions.
         """
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
@@ -309,7 +301,6 @@ class Journal:
 
     def run_digest(self) -> str | None:
         """Return the id of the run, as used in result files. Returns None if there is no run or the journal has no id.
-
         In a replay, this is the last run; otherwise it is the current one.
         """
         last = self._last_run() if self.replaying else None
@@ -368,10 +359,8 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return the stored reply or error of a call, even if it cannot be reused.
-
-        Returns None if there is none, if its row is damaged, or if the reply is empty. In a replay, an agent's empty
-        reply is returned too.
+        """Return the stored reply or error of a call, even if it cannot be reused. Returns None if there is none, if
+        its row is damaged, or if the reply is empty. In a replay, an agent's empty reply is returned too.
         """
         return self._look_up(call)[0]
 
@@ -418,17 +407,15 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row that a query finds, or None if it finds none.
-
-        Returns `()` if the row contains invalid UTF-8.
+        """Return the first row that a query finds, or None if it finds none. Returns `()` if the row contains invalid
+        UTF-8.
         """
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that part of the file is damaged. Only the first time, this is a warning.
-
-        `what` describes the damaged part.
+        """Log that part of the file is damaged. Only the first time, this is a warning. `what` describes the damaged
+        part.
         """
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
@@ -440,9 +427,8 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Run the `with` block in a single transaction. This makes reading faster.
-
-        The block must not write anything.
+        """Run the `with` block in a single transaction. This makes reading faster. The block must not write
+        anything.
         """
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
@@ -493,17 +479,15 @@ class Journal:
         return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
 
     def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results` with its text decompressed.
-
-        `start` is the index of the table's first column in the row.
+        """Return a row of `results` with its text decompressed. `start` is the index of the table's first column in the
+        row.
         """
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
-        """Return whether every result in `file` is also in the last run, so that the file can be replaced.
-
-        If the last line is incomplete, it only has to match the start of a result.
+        """Return whether every result in `file` is also in the last run, so that the file can be replaced. If the last
+        line is incomplete, it only has to match the start of a result.
         """
         with journal_errors(self.path, "read"):
             return output_check.holds_all_lines(self._database, self._texts, file)
@@ -536,17 +520,15 @@ class Journal:
     # ---- writing
 
     def flush(self) -> None:
-        """Commit the collected rows now.
-
-        Raises `JournalError` if this fails. The rows are then kept for another attempt.
+        """Commit the collected rows now. Raises `JournalError` if this fails. The rows are then kept for another
+        attempt.
         """
         self._writer.flush()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply counts as missing because it is empty.
-
-    In a replay, an agent's empty reply does not count as missing.
+    """Return whether a stored reply counts as missing because it is empty. In a replay, an agent's empty reply does not
+    count as missing.
     """
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 

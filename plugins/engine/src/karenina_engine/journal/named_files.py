@@ -43,10 +43,8 @@ class NamedFile:
 
     @classmethod
     def at(cls, name: str, base: str, folder: str, *, program: bool = False) -> NamedFile:
-        """Look up the file or folder that `name` currently refers to, relative to `base`.
-
-        `folder` is the benchmark's folder. No digest of the contents is made. Raises `ValueError` if `name` cannot be a
-        path.
+        """Look up the file or folder that `name` currently refers to, relative to `base`. `folder` is the benchmark's
+        folder. No digest of the contents is made. Raises `ValueError` if `name` cannot be a path.
         """
         resolved = os.path.realpath(Path(base, name))
         plain = os.path.normpath(Path(os.path.realpath(base), name))
@@ -63,9 +61,8 @@ class NamedFile:
         return NamedFile(**{**asdict(self), "digest": digest})
 
     def now(self) -> NamedFile:
-        """Look up the same name again, and return the file in its current state.
-
-        A program always gets a digest. Any other file only gets one if this object has one.
+        """Look up the same name again, and return the file in its current state. A program always gets a digest. Any
+        other file only gets one if this object has one.
         """
         file = NamedFile.at(self.name, self.base, self.folder, program=self.program)
         return file if self.digest is None and not self.program else file.with_digest()
@@ -101,9 +98,8 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Describe the changes to files that make it unsafe to repeat a user's own command.
-
-    Set `starts` to False to ignore programs, and `benchmark` to False to ignore the benchmark file.
+    """Describe the changes to files that make it unsafe to repeat a user's own command. Set `starts` to False to ignore
+    programs, and `benchmark` to False to ignore the benchmark file.
     """
     then = [NamedFile(**file) for file in command["files"]]
     files = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
@@ -111,9 +107,8 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Describe all changes to the files of a user's own command, whether or not they are dangerous.
-
-    If a parent folder now points elsewhere, the folder is listed instead of the names inside it.
+    """Describe all changes to the files of a user's own command, whether or not they are dangerous. If a parent folder
+    now points elsewhere, the folder is listed instead of the names inside it.
     """
     changes = []
     for file in (NamedFile(**values) for values in command["files"]):
@@ -185,9 +180,8 @@ def _split(text: str) -> list[str]:
 
 
 def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) -> Iterator[NamedFile]:
-    """Look up a name relative to `base`, and yield the file with its digest if it is in `folder`.
-
-    A missing file counts if its name is clearly a path, or if `absent` is set.
+    """Look up a name relative to `base`, and yield the file with its digest if it is in `folder`. A missing file counts
+    if its name is clearly a path, or if `absent` is set.
     """
     path, place = base.absolute() / name, folder.absolute()
     if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
@@ -198,9 +192,8 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
 
 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:
-    """Return whether the name of a missing file is clearly a path.
-
-    This is False for anything that could be a command or a key, because keys must not be stored.
+    """Return whether the name of a missing file is clearly a path. This is False for anything that could be a command
+    or a key, because keys must not be stored.
     """
     if any(map(str.isspace, name)):
         return False

@@ -58,7 +58,6 @@ def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: 
 
 def _stored_text(text: str, value: object) -> bytes:
     """Return the text stored as `value` in the form that `dump_result` writes, or empty bytes if it is not a result.
-
     Earlier versions included default values and did not compress texts.
     """
     data = text.encode("utf-8", "replace")

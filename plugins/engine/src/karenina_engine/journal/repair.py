@@ -161,9 +161,8 @@ def _remove(file: Path) -> None:
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy everything that is readable to a new journal.
-
-    Returns whether the journal was undamaged, and the numbers of rows kept and lost in each table.
+    """Copy everything that is readable to a new journal. Returns whether the journal was undamaged, and the numbers of
+    rows kept and lost in each table.
     """
     _remove(copy)
     _remove(new)
@@ -187,10 +186,8 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy, and return it together with whether it is undamaged.
-
-    If its first page is unusable, it is replaced with the first page of a new journal, whose tables start at the same
-    positions.
+    """Open the copy, and return it together with whether it is undamaged. If its first page is unusable, it is replaced
+    with the first page of a new journal, whose tables start at the same positions.
     """
     database = connect(str(copy))
     try:
@@ -248,9 +245,8 @@ def _replace_first_page(file: Path) -> None:
 
 
 def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
-    """Copy the readable rows of `meta`, and return whether all dictionaries are intact.
-
-    The owner is not copied. Long values are only copied if they are dictionaries.
+    """Copy the readable rows of `meta`, and return whether all dictionaries are intact. The owner is not copied. Long
+    values are only copied if they are dictionaries.
     """
     names: list[object] = []
     with contextlib.suppress(*_UNREADABLE_FILE):
@@ -272,9 +268,8 @@ def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
 def _copy_rows(
     path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table, and return the numbers of rows that were kept and lost.
-
-    If the source has no digests, they are added.
+    """Copy the valid rows of a table, and return the numbers of rows that were kept and lost. If the source has no
+    digests, they are added.
     """
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
@@ -309,9 +304,8 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the readable rows of a table, and None for each row that is known to be lost.
-
-    After many unreadable parts, the search is given up, so more rows may be missing.
+    """Yield the readable rows of a table, and None for each row that is known to be lost. After many unreadable parts,
+    the search is given up, so more rows may be missing.
     """
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
@@ -353,9 +347,8 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent` from the start and, if that fails, also from the end.
-
-    The table has no row ids. If the last value yielded is None, rows in the middle may be lost.
+    """Yield the rows of `spent` from the start and, if that fails, also from the end. The table has no row ids. If the
+    last value yielded is None, rows in the middle may be lost.
     """
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()

@@ -153,9 +153,8 @@ class Estimate:
         return all(line.cost is not None for line in self.lines)
 
     def format_cost(self) -> str:
-        """Return the cost and its range as text.
-
-        The text starts with "at least" if some prices are unknown, and is "unknown" if all of them are.
+        """Return the cost and its range as text. The text starts with "at least" if some prices are unknown, and is
+        "unknown" if all of them are.
         """
         least, typical, most = (format_cost(round(cost)) for cost in self.cost)
         if not self.known and not any(self.cost):
@@ -163,9 +162,8 @@ class Estimate:
         return ("" if self.known else "at least ") + (typical if least == most else f"{typical} ({least} to {most})")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as JSON-compatible data.
-
-        A span becomes a list of its smallest, typical and largest values. Costs are in US dollars.
+        """Return the estimate as JSON-compatible data. A span becomes a list of its smallest, typical and largest
+        values. Costs are in US dollars.
         """
         return {
             "items": self.items,
@@ -320,9 +318,8 @@ class _RemainingWork:
         return self.items[sent.pair.model, 0]
 
     def sample(self, most: int) -> list[Question]:
-        """Return at most `most` of the remaining questions, drawn with a fixed seed.
-
-        Questions at equal distances could all be of one kind.
+        """Return at most `most` of the remaining questions, drawn with a fixed seed. Questions at equal distances could
+        all be of one kind.
         """
         chosen = self.places if len(self.places) <= most else Random(0).sample(self.places, most)  # noqa: S311
         return [self.matrix.questions[place] for place in sorted(chosen)]
@@ -337,9 +334,8 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
-    """Preview the prompts for a sample of questions, and scale them up to the remaining work.
-
-    `view` is the journal, or None if there is none.
+    """Preview the prompts for a sample of questions, and scale them up to the remaining work. `view` is the journal, or
+    None if there is none.
     """
     matrix = counted.matrix
     estimated = Estimate(len(matrix), counted.done, 0)
@@ -394,9 +390,8 @@ async def _make_estimate(
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
-    """Return the judges that judge every item.
-
-    Each comes with its index among the matrix's judges and with whether it is the first in the list.
+    """Return the judges that judge every item. Each comes with its index among the matrix's judges and with whether it
+    is the first in the list.
     """
     asked = [
         (at, member)
@@ -433,9 +428,8 @@ class _LineCounter:
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: Span) -> None:
-        """Count a prompt that is sent `times` times. These numbers may be fractions.
-
-        If the journal has enough of the model's calls in this stage, their mean is used instead of the prompt's tokens.
+        """Count a prompt that is sent `times` times. These numbers may be fractions. If the journal has enough of the
+        model's calls in this stage, their mean is used instead of the prompt's tokens.
         """
         model = prompt.target
         key = (model.id, model.interface, model.model_name, prompt.stage)
@@ -451,9 +445,8 @@ class _LineCounter:
         line.output_tokens = line.output_tokens.plus(output.times(times))
 
     def _tokens_of_attachments(self, prompt: Prompt) -> Span:
-        """Return the expected tokens of a prompt's attachments, as far as they are known.
-
-        Only the most that an image costs is known without its size, so half of it counts as typical.
+        """Return the expected tokens of a prompt's attachments, as far as they are known. Only the most that an image
+        costs is known without its size, so half of it counts as typical.
         """
         model, most = prompt.target, 0
         spec = find_adapter(self._plugins, model.interface).spec
@@ -466,9 +459,8 @@ class _LineCounter:
         return Span(0, most / 2, most)
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract the calls that have replies in the journal, and return their number.
-
-        `kept` contains the number of these calls by model id and stage.
+        """Subtract the calls that have replies in the journal, and return their number. `kept` contains the number of
+        these calls by model id and stage.
         """
         subtracted = 0
         for line in self._found.values():
@@ -497,9 +489,8 @@ class _LineCounter:
 
 
 def _usage_of(prompt: Prompt, attached: Span = _ZERO) -> tuple[Span, Span, Span]:
-    """Return the number of calls for a prompt, and the total numbers of input and output tokens.
-
-    `attached` are the tokens of its attachments.
+    """Return the number of calls for a prompt, and the total numbers of input and output tokens. `attached` are the
+    tokens of its attachments.
     """
     sent = _tokens_of([message.content for message in prompt.messages]).plus(attached)
     allowed = prompt.target.max_tokens

@@ -83,9 +83,8 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value for part of the schema. Returns None if the part is nested too deeply or not supported.
-
-    If the part allows several options, the first option other than null is used.
+    """Return a value for part of the schema. Returns None if the part is nested too deeply or not supported. If the
+    part allows several options, the first option other than null is used.
     """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
@@ -152,9 +151,8 @@ def _text(part: Schema, words: str) -> str:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
-    """Resolve the references in part of the schema.
-
-    A reference that has no target or is nested too deeply becomes an empty schema.
+    """Resolve the references in part of the schema. A reference that has no target or is nested too deeply becomes an
+    empty schema.
     """
     resolved: Any = part
     for _ in range(_MAX_DEPTH):
@@ -309,9 +307,8 @@ class _Records:
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request repeats an earlier request whose reply was rejected.
-
-        Such a request has the same stage and schema as the earlier request, and ends with the reason for the rejection.
+        """Return whether a request repeats an earlier request whose reply was rejected. Such a request has the same
+        stage and schema as the earlier request, and ends with the reason for the rejection.
         """
         assert self.current is not None
         return request.messages[-1].content.startswith(REFUSAL) and any(
@@ -457,9 +454,8 @@ class _PreviewPorts:
         return reply
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the adapter answers through an agent.
-
-        Without an adapter, return whether the model has MCP servers.
+        """Return whether the adapter answers through an agent. Without an adapter, return whether the model has MCP
+        servers.
         """
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 

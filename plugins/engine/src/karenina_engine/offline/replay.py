@@ -168,9 +168,8 @@ class ReplayReplies:
         return outcome
 
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome under the first identity that has one, or None if no identity has one.
-
-        If there is none and the journal is replaying, raises `NoRecordedReply`.
+        """Return the stored outcome under the first identity that has one, or None if no identity has one. If there is
+        none and the journal is replaying, raises `NoRecordedReply`.
         """
         *others, last = self._with_identities(call)
         for other in others:
@@ -181,10 +180,8 @@ class ReplayReplies:
         return await self._from_journal(last)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call, or None if there is none.
-
-        The outcome may be an error if the call must not be made again. If there is none and the journal is replaying,
-        raises `NoRecordedReply`.
+        """Return the stored outcome of the call, or None if there is none. The outcome may be an error if the call must
+        not be made again. If there is none and the journal is replaying, raises `NoRecordedReply`.
         """
         if self.journal.replaying:
             outcome = await self.journal.find(call)
@@ -196,9 +193,8 @@ class ReplayReplies:
         return outcome
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
-        """Return a copy of the call for each identity that its model had in the run.
-
-        If no identities are stored, returns just the call itself.
+        """Return a copy of the call for each identity that its model had in the run. If no identities are stored,
+        returns just the call itself.
         """
         digests = self.identities.get((call.endpoint.port, call.endpoint.model.id), ())
         return [call.with_endpoint_digest(digest) for digest in digests] or [call]
@@ -211,9 +207,8 @@ class ReplayReplies:
         """Do nothing. Calls that were not made are not recorded."""
 
     def _may_ask(self, call: CallRecord) -> bool:
-        """Return whether the call shows changed ground truth or is about a renewed answer.
-
-        For models that are only named in the journal, returns False, because they are never called.
+        """Return whether the call shows changed ground truth or is about a renewed answer. For models that are only
+        named in the journal, returns False, because they are never called.
         """
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed

@@ -81,7 +81,6 @@ class Change:
     @property
     def missing(self) -> bool:
         """Whether the item had a verdict before but can no longer be judged, usually because a reply is missing.
-
         Undecided items are not included, since they have been compared with the ground truth.
         """
         return self.before.judged and not self.after.judged and not self.undecided
@@ -314,9 +313,8 @@ def rescore(
 
 
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
-    """Return the store for the run's files.
-
-    If the output is in another folder than the journal, the files are copied to that folder.
+    """Return the store for the run's files. If the output is in another folder than the journal, the files are copied
+    to that folder.
     """
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
@@ -327,9 +325,8 @@ def _file_store(journal: Path, output: Path, config: VerificationConfig) -> File
 
 @contextmanager
 def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open the file for the new results, and yield a function that writes lines to it.
-
-    An existing file is renamed, and a warning is logged. Raises `ConfigError` if the file cannot be written.
+    """Open the file for the new results, and yield a function that writes lines to it. An existing file is renamed, and
+    a warning is logged. Raises `ConfigError` if the file cannot be written.
     """
     moved = prepare_output(path)
     if moved is not None:
@@ -359,10 +356,7 @@ def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore the given questions, and report them in run order.
-
-    Items with a missing reply become errors.
-    """
+    """Rescore the given questions, and report them in run order. Items with a missing reply become errors."""
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:
@@ -424,9 +418,6 @@ def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the entries in which two tables differ, as pairs of the old and the new value.
-
-    A missing value is None.
-    """
+    """Return the entries in which two tables differ, as pairs of the old and the new value. A missing value is None."""
     names = dict.fromkeys([*was, *now])
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

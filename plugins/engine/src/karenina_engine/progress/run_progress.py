@@ -62,10 +62,8 @@ class RunProgress:
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line if one is due after the last item, or None if not.
-
-        At most `_MOST_LINES` lines are due at equal intervals. Another one is due after `_LONGEST_SILENCE` seconds
-        without a line.
+        """Return a progress line if one is due after the last item, or None if not. At most `_MOST_LINES` lines are due
+        at equal intervals. Another one is due after `_LONGEST_SILENCE` seconds without a line.
         """
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:

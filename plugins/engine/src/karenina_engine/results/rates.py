@@ -111,10 +111,8 @@ class Clusters:
         self.items += 1
 
     def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
-        """Count an item by its outcome.
-
-        Correct items are hits. Items without a verdict are not included in the rate. Undecided items are counted
-        separately.
+        """Count an item by its outcome. Correct items are hits. Items without a verdict are not included in the rate.
+        Undecided items are counted separately.
         """
         if outcome.has_verdict:
             self.add(question, hit=outcome is Outcome.CORRECT)
@@ -130,9 +128,8 @@ class Clusters:
             self._size_size += count[1] * count[1]
 
     def rate(self) -> Rate:
-        """Return the rate of the items so far, with its interval. See the function `rate`.
-
-        If there are no items, the rate's value and interval are None.
+        """Return the rate of the items so far, with its interval. See the function `rate`. If there are no items, the
+        rate's value and interval are None.
         """
         items, hits = self.items, self.hits
         if not items:
@@ -270,9 +267,8 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. For a literal trait, `label` is the name of the class.
-
-        Scores of unsupported types are only counted in `n`.
+        """Count a score. For a literal trait, `label` is the name of the class. Scores of unsupported types are only
+        counted in `n`.
         """
         self.n += 1
         if label is not None:

@@ -103,9 +103,8 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a unique name for each model with the given role. The keys are the models as JSON.
-
-    A name is the model's `config_id` or the provider's name for it. If that is not unique, something is added to it.
+    """Return a unique name for each model with the given role. The keys are the models as JSON. A name is the model's
+    `config_id` or the provider's name for it. If that is not unique, something is added to it.
     """
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
@@ -125,9 +124,8 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return a result's model as an object. Missing parts are "unknown".
-
-    In early files, the model is a string such as `openai/gpt-4o`.
+    """Return a result's model as an object. Missing parts are "unknown". In early files, the model is a string such as
+    `openai/gpt-4o`.
     """
     meta = row["metadata"]
     model = meta.get(role)

@@ -82,9 +82,8 @@ def is_header(line: bytes) -> bool:
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return the information about the run in the header of a result file.
-
-    The result is empty if there is no readable header, or if the file contains several runs.
+    """Return the information about the run in the header of a result file. The result is empty if there is no readable
+    header, or if the file contains several runs.
     """
     try:
         with path.open("rb") as file:
@@ -242,9 +241,8 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file created by `prepare_output`, and yield a function that writes lines to it.
-
-    The context manager and the function raise `ConfigError` if the file cannot be written.
+    """Open a file created by `prepare_output`, and yield a function that writes lines to it. The context manager and
+    the function raise `ConfigError` if the file cannot be written.
     """
 
     def write_error(error: OSError) -> ConfigError:
@@ -273,9 +271,8 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file, without truncating it or following a link.
-
-    Raises `OSError` if this fails, for example because the file is not empty.
+    """Open a new or empty file, without truncating it or following a link. Raises `OSError` if this fails, for example
+    because the file is not empty.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     status = os.fstat(handle)
@@ -320,9 +317,8 @@ class ResultFile:
         self._file.close()
 
     def write_result(self, index: int, lines: Sequence[str]) -> None:
-        """Add the lines for the item at `index`, as returned by `LineWriter.lines`.
-
-        Raises `OSError` if these or earlier lines cannot be written.
+        """Add the lines for the item at `index`, as returned by `LineWriter.lines`. Raises `OSError` if these or
+        earlier lines cannot be written.
         """
         *rows, line = lines
         for row in rows:
@@ -331,9 +327,8 @@ class ResultFile:
         self.write(index, line)
 
     def write(self, index: int, line: str) -> None:
-        """Add the line for the item at `index` in the matrix.
-
-        Raises `OSError` if this or an earlier line cannot be written.
+        """Add the line for the item at `index` in the matrix. Raises `OSError` if this or an earlier line cannot be
+        written.
         """
         if self._failure is not None:
             raise self._failure

@@ -76,9 +76,8 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return the counts and, for each group, the pass rate with its interval and bounds.
-
-        A group is an answering model and a judge. If there are several groups, the overall `pass_rate` is None.
+        """Return the counts and, for each group, the pass rate with its interval and bounds. A group is an answering
+        model and a judge. If there are several groups, the overall `pass_rate` is None.
         """
         return self.totals().summary()
 
@@ -91,17 +90,14 @@ class VerificationResultSet:
         return self.totals().failures()
 
     def usage(self) -> Usage:
-        """Return the total number of calls and tokens of all results.
-
-        An answer shared by several judges is only counted once.
+        """Return the total number of calls and tokens of all results. An answer shared by several judges is only
+        counted once.
         """
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
-        """Return a table of the results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`.
-
-        For the columns of these tables, see `karenina_engine.results.table_columns`. Raises `ConfigError` for other
-        names.
+        """Return a table of the results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`. For the
+        columns of these tables, see `karenina_engine.results.table_columns`. Raises `ConfigError` for other names.
         """
         return result_table(self.results, name)
 
@@ -209,9 +205,8 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return the number of results in a file, without parsing them.
-
-    If the file cannot be read to the end, returns the number of results found so far.
+    """Return the number of results in a file, without parsing them. If the file cannot be read to the end, returns the
+    number of results found so far.
     """
     rows = _read_rows(path)
     if rows is not None:
@@ -228,18 +223,14 @@ def count_results(path: Path) -> int:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a readable file contains results of the reference implementation.
-
-    Such results have no journal.
-    """
+    """Return whether a readable file contains results of the reference implementation. Such results have no journal."""
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results in a JSON document or in a file of the reference implementation.
-
-    Returns None for other files.
+    """Return the results in a JSON document or in a file of the reference implementation. Returns None for other
+    files.
     """
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
@@ -365,9 +356,8 @@ def _note_reference(path: Path, count: int) -> None:
 
 
 def _check_is_result_file(line: bytes, path: Path) -> None:
-    """Raise `ResultFileError` if the first line belongs to another kind of file.
-
-    The message names the command that can read that file.
+    """Raise `ResultFileError` if the first line belongs to another kind of file. The message names the command that can
+    read that file.
     """
     if line.startswith(_SQLITE):
         raise ResultFileError(

@@ -93,9 +93,8 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text that is safe to print. Returns `none` if the value is null.
-
-    Strings have no quotation marks, except for the empty string (`""`).
+    """Return a JSON value as readable text that is safe to print. Returns `none` if the value is null. Strings have no
+    quotation marks, except for the empty string (`""`).
     """
     if value is None:
         return none
@@ -119,9 +118,8 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return the answering model as text.
-
-    The judge is added if it is a different model. The replicate is added if it is greater than 1.
+    """Return the answering model as text. The judge is added if it is a different model. The replicate is added if it
+    is greater than 1.
     """
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
@@ -131,9 +129,8 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Select the results for a table of at most `most` rows. If there are too many, correct results are omitted.
-
-    Also returns whether `results` come from several models, judges or replicates.
+    """Select the results for a table of at most `most` rows. If there are too many, correct results are omitted. Also
+    returns whether `results` come from several models, judges or replicates.
     """
     few = len(results) <= most
     selected: list[VerificationResult] = []

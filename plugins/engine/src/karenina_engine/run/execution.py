@@ -93,9 +93,8 @@ async def execute_session(
 async def collect_results(
     session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """Execute the run and return all results in matrix order.
-
-    For `output`, see `execute_session`. `on_result` is called with each result as its item ends.
+    """Execute the run and return all results in matrix order. For `output`, see `execute_session`. `on_result` is
+    called with each result as its item ends.
     """
     results: list[tuple[int, VerificationResult]] = []
 
@@ -169,9 +168,8 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's event loop factory, or None if uvloop (the extra `fast`) is not installed.
-
-    uvloop saves a tenth of a run's computing time, but its clock only has a resolution of milliseconds.
+    """Return uvloop's event loop factory, or None if uvloop (the extra `fast`) is not installed. uvloop saves a tenth
+    of a run's computing time, but its clock only has a resolution of milliseconds.
     """
     try:
         import uvloop
@@ -191,10 +189,8 @@ def _has_running_loop() -> bool:
 
 @contextmanager
 def _program_kept_running() -> Iterator[None]:
-    """Convert exceptions that would end the program to `RunError`.
-
-    A plugin may raise such an exception, for example by calling `sys.exit`. If a signal or the user caused the
-    exception, it propagates.
+    """Convert exceptions that would end the program to `RunError`. A plugin may raise such an exception, for example by
+    calling `sys.exit`. If a signal or the user caused the exception, it propagates.
     """
     try:
         yield

@@ -96,10 +96,8 @@ class WorkerPool(ABC, Generic[W, R]):
         """Return the number of workers that there should currently be."""
 
     async def results(self) -> AsyncGenerator[R]:
-        """Start the workers, and yield their results as they arrive.
-
-        After all workers have ended, raises the first error from `work`. If a worker is cancelled from outside the
-        pool, raises `RunError`.
+        """Start the workers, and yield their results as they arrive. After all workers have ended, raises the first
+        error from `work`. If a worker is cancelled from outside the pool, raises `RunError`.
         """
         try:
             while True:
@@ -211,10 +209,8 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
-        """Return the number of answers that should be in progress.
-
-        This is one and a half times the number of calls that could be in flight, and at least two more than that
-        number. The maximum is `MAX_ANSWERS`.
+        """Return the number of answers that should be in progress. This is one and a half times the number of calls
+        that could be in flight, and at least two more than that number. The maximum is `MAX_ANSWERS`.
         """
         could = self._session.limits.capacity()  # plus some, since items also compute and wait for the journal
         return min(could + max(2, could // 2), MAX_ANSWERS)

@@ -240,9 +240,8 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store for items' files. Its folder is next to the journal, or next to where the journal would be.
-
-    If there is neither a journal nor an output, no files are stored.
+    """Return the store for items' files. Its folder is next to the journal, or next to where the journal would be. If
+    there is neither a journal nor an output, no files are stored.
     """
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)

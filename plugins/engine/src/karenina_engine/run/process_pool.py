@@ -40,9 +40,8 @@ logger = logging.getLogger("karenina")
 
 
 def can_fork() -> bool:
-    """Return whether it is safe to fork this process. This requires Linux and a single thread.
-
-    Threads started by libraries count too. If they held locks, these would never be released in the new process.
+    """Return whether it is safe to fork this process. This requires Linux and a single thread. Threads started by
+    libraries count too. If they held locks, these would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -160,9 +159,8 @@ class ProcessPool(Generic[J, R]):
                     loop.remove_reader(connection.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
-        """Send jobs to processes that have too few, and return whether there is anything left to yield.
-
-        If all processes have died, the remaining jobs get no result.
+        """Send jobs to processes that have too few, and return whether there is anything left to yield. If all
+        processes have died, the remaining jobs get no result.
         """
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
@@ -302,10 +300,8 @@ class _LogCollector(logging.Handler):
 
 
 def _detach(parent: int, state: WorkerState) -> None:
-    """Detach a new process from its parent.
-
-    This sets up its signals, excludes inherited objects from garbage collection, and makes sure that the process is
-    killed when the parent ends.
+    """Detach a new process from its parent. This sets up its signals, excludes inherited objects from garbage
+    collection, and makes sure that the process is killed when the parent ends.
     """
     import ctypes
 

@@ -103,9 +103,8 @@ class ResumeState:
         return all(one is not None and not one.again for one in stored)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's stored result with its text if it is still valid, or None if the item has to run.
-
-        This updates `kept` and `again`. In a replay, all items have to run.
+        """Return the item's stored result with its text if it is still valid, or None if the item has to run. This
+        updates `kept` and `again`. In a replay, all items have to run.
         """
         if self.journal.replaying or not self.journal.had_results:
             return None

@@ -122,9 +122,8 @@ class RunSession:
         )
 
     def without_calls(self, store: ReplyStore, results: ResultStore, *, files: FileStore | None = None) -> RunSession:
-        """Return a copy of this run that only computes results, without calls, observers or a budget.
-
-        `files` replaces the store for the files of items.
+        """Return a copy of this run that only computes results, without calls, observers or a budget. `files` replaces
+        the store for the files of items.
         """
         files = files if files is not None else self.parts.files
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS, files=files)
@@ -152,10 +151,7 @@ class RunSession:
 
     @property
     def calls_models(self) -> bool:
-        """Whether the run may call a model.
-
-        This is False in a replay, and if all models replay recorded answers.
-        """
+        """Whether the run may call a model. This is False in a replay, and if all models replay recorded answers."""
         models = configured_models(self.config) if not self.parts.offline else []
         return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for _, model in models)
 
@@ -189,9 +185,8 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Register a function that `stop` will call in the event loop.
-
-        Its argument is the number of seconds that calls in flight may still take.
+        """Register a function that `stop` will call in the event loop. Its argument is the number of seconds that calls
+        in flight may still take.
         """
         self._stop_listeners.append(listener)
 
@@ -205,9 +200,8 @@ class RunSession:
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop.
-
-        If the run has not started yet, it ends as soon as it starts, and `then` is not called.
+        """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop. If the
+        run has not started yet, it ends as soon as it starts, and `then` is not called.
         """
 
         def stop() -> None:
@@ -319,9 +313,8 @@ class RunSession:
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results of the other judges.
-
-        Once the budget is exhausted, no more items run.
+        """Return the judges of an answer whose items have to run, and the stored results of the other judges. Once the
+        budget is exhausted, no more items run.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []

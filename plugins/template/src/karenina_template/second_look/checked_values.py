@@ -118,9 +118,8 @@ _LEAST, _MOST = 10, 10**15
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response is a single sentence that says nothing but `value`.
-
-    `value` must have at most `LONGEST` words.
+    """Return whether the response is a single sentence that says nothing but `value`. `value` must have at most
+    `LONGEST` words.
     """
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
@@ -164,9 +163,8 @@ def _words(text: str) -> list[str]:
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the name of the only field in `schema` if it accepts any string, or None.
-
-    Null may be allowed in addition to strings.
+    """Return the name of the only field in `schema` if it accepts any string, or None. Null may be allowed in addition
+    to strings.
     """
     if len(schema["properties"]) != 1:
         return None
@@ -177,9 +175,8 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look has anything to check in `schema`.
-
-    It checks a single text field, and any number or date fields.
+    """Return whether a second look has anything to check in `schema`. It checks a single text field, and any number or
+    date fields.
     """
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
@@ -280,9 +277,8 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Let the judge choose one of the options, and return the log-probability of each.
-
-    If the adapter does not report log-probabilities, the chosen option gets 0 and all other options get a low value.
+    """Let the judge choose one of the options, and return the log-probability of each. If the adapter does not report
+    log-probabilities, the chosen option gets 0 and all other options get a low value.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
@@ -334,9 +330,8 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
-    """Return the numbers written in several words that the judge may have misread as `value`. See `choices_of`.
-
-    The result is empty if the response contains `value`, or if `value` is not a whole number, below 10 or very large.
+    """Return the numbers written in several words that the judge may have misread as `value`. See `choices_of`. The
+    result is empty if the response contains `value`, or if `value` is not a whole number, below 10 or very large.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:

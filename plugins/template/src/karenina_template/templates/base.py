@@ -106,9 +106,8 @@ class AnswerKey:
         return passes(self.strategy, results)
 
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
-        """Return the reasons for undecided fields of the strategy, or None if all are decided.
-
-        For example, "field year: 01/02/2024 can be read as two different dates".
+        """Return the reasons for undecided fields of the strategy, or None if all are decided. For example, "field
+        year: 01/02/2024 can be read as two different dates".
         """
         counted = results if self.strategy is None else fields_of(self.strategy)
         reasons = [
@@ -124,9 +123,8 @@ class AnswerKey:
 
 
 def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
-    """Return `strategy` as a tree. A string is taken as a field name.
-
-    Raises `TemplateError` if the strategy is invalid or refers to anything that is not in `fields`.
+    """Return `strategy` as a tree. A string is taken as a field name. Raises `TemplateError` if the strategy is invalid
+    or refers to anything that is not in `fields`.
     """
     if isinstance(strategy, str):
         strategy = FieldCheck(strategy)
@@ -303,10 +301,8 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Make new instances of the class call `ground_truth()`, and set `correct` if the class does not.
-
-    Only classes with ground truths get another `model_post_init`. The shared classes of declared templates have none,
-    so they stay fast.
+    """Make new instances of the class call `ground_truth()`, and set `correct` if the class does not. Only classes with
+    ground truths get another `model_post_init`. The shared classes of declared templates have none, so they stay fast.
     """
     inherited = cls.model_post_init
     if hasattr(inherited, "sets_truth"):
@@ -331,9 +327,8 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove verification data and defaults from a schema.
-
-    Schema properties that happen to have the same names are kept.
+    """Remove verification data and defaults from a schema. Schema properties that happen to have the same names are
+    kept.
     """
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():
@@ -355,9 +350,8 @@ def _clean(part: Any) -> Any:
 
 
 def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
-    """Return the ground truths and the strategy that a class declares.
-
-    Raises `TemplateError` if they are invalid, a field has a reserved name, or a method is async.
+    """Return the ground truths and the strategy that a class declares. Raises `TemplateError` if they are invalid, a
+    field has a reserved name, or a method is async.
     """
     fields = cls.model_fields
     for name in sorted({*METHODS, "ground_truth"}):

@@ -56,10 +56,8 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Create a template from a class with its shape and source.
-
-        Without a source, the template ID is based on the class's name, schema, rules and strategy. Raises
-        `TemplateError` if the class verifies nothing.
+        """Create a template from a class with its shape and source. Without a source, the template ID is based on the
+        class's name, schema, rules and strategy. Raises `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
         refuse_unverified(answer, shape, key)
@@ -80,9 +78,8 @@ class Template:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class without ground truths, shared by all templates with the same shape.
-
-        For declared templates, the class has no descriptions either; see `judge_schema`.
+        """The class without ground truths, shared by all templates with the same shape. For declared templates, the
+        class has no descriptions either; see `judge_schema`.
         """
         return self.shape.answer_class
 
@@ -101,10 +98,8 @@ class Template:
         return schema
 
     def why_unfit(self, name: str) -> str | None:
-        """Return the reason, with a fix, if the type of field `name` accepts no value from its source.
-
-        Returns None if the type may accept a value, if the field has no source, or if no installed plugin offers the
-        source.
+        """Return the reason, with a fix, if the type of field `name` accepts no value from its source. Returns None if
+        the type may accept a value, if the field has no source, or if no installed plugin offers the source.
         """
         source = self.key.sources().get(name)
         offer = find_offer(source) if source is not None else None
@@ -148,9 +143,8 @@ class BoundTemplate:
 
     @property
     def composition(self) -> str | None:
-        """The name of the strategy: "all_of", "any_of" or "at_least_n(2)".
-
-        It is None if the class has its own `verify` or no field is verified.
+        """The name of the strategy: "all_of", "any_of" or "at_least_n(2)". It is None if the class has its own `verify`
+        or no field is verified.
         """
         return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
 
@@ -233,9 +227,8 @@ class BoundTemplate:
         return answer
 
     def bind_again(self, values: Mapping[str, object], response: str) -> BaseAnswer:
-        """Return one answer that combines `values` from several answers, each bound to a part of the fields.
-
-        Fields without a value are None.
+        """Return one answer that combines `values` from several answers, each bound to a part of the fields. Fields
+        without a value are None.
         """
         answer = self.bind({name: as_json(values.get(name)) for name in self.judge_fields}, response)
         answer.__dict__.update(values)  # the same values, exact numbers and ambiguous dates included
@@ -264,10 +257,8 @@ class BoundTemplate:
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def with_known_values(self, answer: BaseAnswer, known: Mapping[str, KnownValue]) -> BaseAnswer:
-        """Return `answer` bound again with the given known values.
-
-        `answer` must have been bound without known values. A template without sources needs none, so its answer is
-        returned unchanged.
+        """Return `answer` bound again with the given known values. `answer` must have been bound without known values.
+        A template without sources needs none, so its answer is returned unchanged.
         """
         return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
 
@@ -320,9 +311,8 @@ class BoundTemplate:
         return answer
 
     def _read(self, present: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the values in `present`, and with those in `filled` if its class accepts them.
-
-        Raises pydantic's `ValidationError` if the class rejects the values in `present`.
+        """Return the answer with the values in `present`, and with those in `filled` if its class accepts them. Raises
+        pydantic's `ValidationError` if the class rejects the values in `present`.
         """
         values = {**present, **filled, "id": self.question_id}
         try:
@@ -361,18 +351,16 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` can be read as two different dates, in a field that allows dates.
-
-    If set, `format` is the only accepted date format. See `read_dates`.
+    """Return whether `value` can be read as two different dates, in a field that allows dates. If set, `format` is the
+    only accepted date format. See `read_dates`.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Convert unambiguous dates in `value` to ISO 8601 wherever the schema expects dates.
-
-    If set, `format` is the only accepted date format. See `read_dates`.
+    """Convert unambiguous dates in `value` to ISO 8601 wherever the schema expects dates. If set, `format` is the only
+    accepted date format. See `read_dates`.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
@@ -398,9 +386,8 @@ def template_id(source: str) -> str:
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` if the class verifies nothing: it has no rule, `verify`, pattern or `correct`.
-
-    A class that cannot be created without values is accepted.
+    """Raise `TemplateError` if the class verifies nothing: it has no rule, `verify`, pattern or `correct`. A class that
+    cannot be created without values is accepted.
     """
     if key.rules or answer.verify is not BaseAnswer.verify:
         return

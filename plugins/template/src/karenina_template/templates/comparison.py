@@ -75,10 +75,8 @@ class Comparison:
         return self._why
 
     def granular(self) -> float | None:
-        """Return the result of `verify_granular`. Exceptions from a class's own method propagate.
-
-        Unless the class overrides a method, this is a number even if the verdict is undecided. Undecided fields earn
-        nothing.
+        """Return the result of `verify_granular`. Exceptions from a class's own method propagate. Unless the class
+        overrides a method, this is a number even if the verdict is undecided. Undecided fields earn nothing.
         """
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
@@ -101,9 +99,8 @@ class Comparison:
         return self._compared
 
     def _undecided_fields(self) -> dict[str, Result]:
-        """Return the undecided fields of a class with its own methods.
-
-        Raises `InvalidAnswer` if `field_results()` raises an exception.
+        """Return the undecided fields of a class with its own methods. Raises `InvalidAnswer` if `field_results()`
+        raises an exception.
         """
         try:
             results = self.answer.field_results()
@@ -144,10 +141,8 @@ class Comparison:
 
 
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
-    """Return the result of `verify`. 0, 1 and empty values (from `self.gene and ...`) become booleans.
-
-    Exceptions from `verify` propagate. Raises `InvalidAnswer` for anything else, such as a coroutine, which would be
-    truthy.
+    """Return the result of `verify`. 0, 1 and empty values (from `self.gene and ...`) become booleans. Exceptions from
+    `verify` propagate. Raises `InvalidAnswer` for anything else, such as a coroutine, which would be truthy.
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):

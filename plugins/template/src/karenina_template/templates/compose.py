@@ -84,9 +84,8 @@ Condition = Tree | str
 
 
 def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
-    """Return the conditions of a node as trees, from its positional arguments or its list.
-
-    Raises `ValueError` if both or neither are given, or if a condition is invalid or occurs twice.
+    """Return the conditions of a node as trees, from its positional arguments or its list. Raises `ValueError` if both
+    or neither are given, or if a condition is invalid or occurs twice.
     """
     conditions = list(positional)
     if keyword is not None:
@@ -131,9 +130,8 @@ def fields_of(tree: Tree) -> tuple[str, ...]:
 
 
 def prune(tree: Tree, names: Collection[str]) -> Tree | None:
-    """Return `tree` without the fields in `names`, or None if nothing remains.
-
-    The number required by `AtLeastN` is lowered if fewer conditions remain.
+    """Return `tree` without the fields in `names`, or None if nothing remains. The number required by `AtLeastN` is
+    lowered if fewer conditions remain.
     """
     if isinstance(tree, FieldCheck):
         return None if tree.field in names else tree
@@ -176,9 +174,8 @@ Result = bool | Undecided | None
 
 
 def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
-    """Return whether `tree` passes, or None if this depends on undecided fields.
-
-    Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field that `tree` contains.
+    """Return whether `tree` passes, or None if this depends on undecided fields. Without a tree, all fields must pass.
+    Raises `ValueError` if `results` lacks a field that `tree` contains.
     """
     if tree is None:
         return _at_least(len(results), [*map(known_result, results.values())])
@@ -276,9 +273,8 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """Build a tree from `data` in the format of `to_json`. A string becomes a `FieldCheck`.
-
-    Raises `ValueError` if the data is invalid or the tree has more than 50 levels.
+    """Build a tree from `data` in the format of `to_json`. A string becomes a `FieldCheck`. Raises `ValueError` if the
+    data is invalid or the tree has more than 50 levels.
     """
     return _from_json(data, levels=50)
 

@@ -129,19 +129,16 @@ class FieldRule:
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value` from 0 to 1, or None if its `result` is undecided.
-
-        If the primitive does not give partial credit, this is 1 for a pass and 0 for a failure.
+        """Return the credit for `value` from 0 to 1, or None if its `result` is undecided. If the primitive does not
+        give partial credit, this is 1 for a pass and 0 for a failure.
         """
         if result is None or isinstance(result, Undecided):
             return None
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Return the rule with its ground truth converted to the field's type.
-
-        Rules without a ground truth, or for the raw response, are returned unchanged. Raises `TemplateError` if the
-        ground truth cannot be converted.
+        """Return the rule with its ground truth converted to the field's type. Rules without a ground truth, or for the
+        raw response, are returned unchanged. Raises `TemplateError` if the ground truth cannot be converted.
         """
         if self.reads_trace or self.truth is None:
             return self
@@ -162,10 +159,8 @@ def make_rule(
     options: Mapping[str, object] = NO_OPTIONS,
     source: object = None,
 ) -> FieldRule:
-    """Return the rule for a field. Pass `UNSET` for an argument that was not given.
-
-    If the primitive reads the raw response, the ground truth defaults to True. Raises `TemplateError` if an argument is
-    invalid.
+    """Return the rule for a field. Pass `UNSET` for an argument that was not given. If the primitive reads the raw
+    response, the ground truth defaults to True. Raises `TemplateError` if an argument is invalid.
     """
     if not isinstance(verify_with, Primitive):
         shown = "but is missing" if verify_with is UNSET else f"not {verify_with!r:.200}"
@@ -267,9 +262,8 @@ def is_verified(info: FieldInfo) -> bool:
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:
-    """Return the rule of a field declared with `VerifiedField`, or None for other fields.
-
-    Raises `TemplateError` if the rule is invalid.
+    """Return the rule of a field declared with `VerifiedField`, or None for other fields. Raises `TemplateError` if the
+    rule is invalid.
     """
     extra: object = info.json_schema_extra
     stored = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
@@ -332,9 +326,8 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def convert(self, name: str, value: object) -> object:
-        """Convert a known value to the type of the field `name`, or return it unchanged if it does not fit.
-
-        A boolean is never converted to a number.
+        """Convert a known value to the type of the field `name`, or return it unchanged if it does not fit. A boolean
+        is never converted to a number.
         """
         adapter = self._adapter(name, self._fields[name])
         if adapter is None or isinstance(value, bool):
@@ -345,10 +338,8 @@ class TruthCoercer:
             return value
 
     def accepts(self, name: str, kind: str) -> bool:
-        """Return whether the field `name` may accept values of type `kind`.
-
-        This is only known for plain types without constraints, and for lists of them. All other fields may accept any
-        value.
+        """Return whether the field `name` may accept values of type `kind`. This is only known for plain types without
+        constraints, and for lists of them. All other fields may accept any value.
         """
         info, adapter = self._fields[name], self._adapter(name, self._fields[name])
         if kind not in _SAMPLES or info.metadata or adapter is None or not self._kinds[name] <= _PLAIN_TYPES:

@@ -120,9 +120,8 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation, or "" for an empty string.
-
-    A quote that is kept is a prime, so it counts as part of a number.
+    """Return the kind of a character next to punctuation, or "" for an empty string. A quote that is kept is a prime,
+    so it counts as part of a number.
     """
     if not character:
         return ""
@@ -133,9 +132,8 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return the punctuation and spaces in `gap` that can change the meaning, such as signs and decimal points.
-
-    `gap` is what stands between the characters `before` and `after`. Marks that only structure the text are removed.
+    """Return the punctuation and spaces in `gap` that can change the meaning, such as signs and decimal points. `gap`
+    is what stands between the characters `before` and `after`. Marks that only structure the text are removed.
 
     At the start or end of the text, `before` or `after` is "".
     """
@@ -218,7 +216,6 @@ def _make_compatible(text: str) -> str:
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
     """Return whether the compatible form of the character at `place` would become part of an adjacent number.
-
     `after_kept` states whether the previous character was kept for this reason.
     """
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
@@ -314,9 +311,8 @@ Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
 
 
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
-    """Register a normalizer. Registering the same function again has no effect.
-
-    Raises `ValueError` if the name is taken, is empty or has surrounding spaces.
+    """Register a normalizer. Registering the same function again has no effect. Raises `ValueError` if the name is
+    taken, is empty or has surrounding spaces.
     """
     if not name or name != name.strip():
         raise ValueError(f"the normalizer name {name!r} is empty or has surrounding spaces")
@@ -332,9 +328,8 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Fold `text` and apply all `normalizers` in order. With "exact", `text` is returned unchanged.
-
-    Raises `ValueError` if a normalizer is unknown.
+    """Fold `text` and apply all `normalizers` in order. With "exact", `text` is returned unchanged. Raises `ValueError`
+    if a normalizer is unknown.
     """
     normalizers = tuple(normalizers)
     if normalizers == (EXACT,):

@@ -59,9 +59,8 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
-    """Search for a pattern, and return its declaration with the matches and `success`.
-
-    Raises `TemplateError` if the declaration is invalid.
+    """Search for a pattern, and return its declaration with the matches and `success`. Raises `TemplateError` if the
+    declaration is invalid.
     """
     if isinstance(declared, str):
         matches = _matches(name, declared, text)
@@ -115,9 +114,8 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
-    """Return the text of the match's only group, a tuple of all groups, or the whole match if it has no groups.
-
-    A group that took no part in the match becomes an empty string.
+    """Return the text of the match's only group, a tuple of all groups, or the whole match if it has no groups. A group
+    that took no part in the match becomes an empty string.
     """
     groups = tuple(group or "" for group in match.groups())
     if not groups:

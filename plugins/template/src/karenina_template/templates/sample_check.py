@@ -79,9 +79,8 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Create an answer with `values` and verify it. Returns the answer and the failure.
-
-    The answer is None if it could not be created. If the values are invalid, both are None.
+    """Create an answer with `values` and verify it. Returns the answer and the failure. The answer is None if it could
+    not be created. If the values are invalid, both are None.
     """
     try:
         answer = bound.bind(values)
@@ -109,9 +108,8 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Return whether the failure is certainly a mistake in the template and not caused by the samples.
-
-    `knows_truth` states whether the ground truth was tried, too.
+    """Return whether the failure is certainly a mistake in the template and not caused by the samples. `knows_truth`
+    states whether the ground truth was tried, too.
     """
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
@@ -180,9 +178,8 @@ def _items(part: Json) -> list[Json]:
 
 
 def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
-    """Return a sample value for part of a schema, depending on `turn`.
-
-    Returns None if the part is nested too deeply.
+    """Return a sample value for part of a schema, depending on `turn`. Returns None if the part is nested too
+    deeply.
     """
     part = _resolved(part, root)
     if depth > _DEEPEST:

@@ -82,10 +82,8 @@ class Flaw:
 
 
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
-    """Yield the flaws of a template. `question` is the question's text, which the judge also sees.
-
-    This runs the template's code, which must be trusted. Exceptions raised by this code are reported as flaws or
-    ignored.
+    """Yield the flaws of a template. `question` is the question's text, which the judge also sees. This runs the
+    template's code, which must be trusted. Exceptions raised by this code are reported as flaws or ignored.
     """
     yield from find_truth_flaws(bound)
     yield from _find_description_flaws(bound)
@@ -106,10 +104,8 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of the ground truths.
-
-    Wrong values are added to `changed` by field. If `changed` is None, no wrong values are tried and no types are
-    checked.
+    """Yield the flaws of the ground truths. Wrong values are added to `changed` by field. If `changed` is None, no
+    wrong values are tried and no types are checked.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -277,9 +273,8 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify` for an answer with `values`, including known values.
-
-    Returns None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
+    """Return the verdict of a class's own `verify` for an answer with `values`, including known values. Returns None if
+    the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
     """
     try:
         known = {source: KnownValue(value=as_json(values[name])) for name, source in bound.sources.items()}
@@ -380,10 +375,8 @@ def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) ->
 
 
 def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str]) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth in the user's later messages, unless the question contains it, too.
-
-    `said` maps a description of each message to its text. Ground truths are recognized in the same way as in
-    `find_truths`.
+    """Yield a flaw for each ground truth in the user's later messages, unless the question contains it, too. `said`
+    maps a description of each message to its text. Ground truths are recognized in the same way as in `find_truths`.
     """
     for place, text in said.items():
         for owner, truth in find_truths(bound, text, besides=[question]):
@@ -438,9 +431,8 @@ def _is_round(number: object) -> bool:
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
-    """Return the values that a field's schema allows, without null.
-
-    The list is empty if the schema does not list values or allows several types.
+    """Return the values that a field's schema allows, without null. The list is empty if the schema does not list
+    values or allows several types.
     """
     options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
@@ -479,9 +471,8 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether a name contains `part`, for example "BCL2" in `is_bcl2` and `Bcl2Gene`.
-
-    `part` must have at least three letters or digits.
+    """Return whether a name contains `part`, for example "BCL2" in `is_bcl2` and `Bcl2Gene`. `part` must have at least
+    three letters or digits.
     """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()

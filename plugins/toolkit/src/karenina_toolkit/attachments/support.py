@@ -166,7 +166,9 @@ def limits_of(spec: AdapterSpec, model: ModelConfig) -> dict[str, MediaLimit]:
 
 
 def usual_limits(model: ModelConfig, media_types: tuple[str, ...], extra: MediaExtra) -> dict[str, MediaLimit]:
-    """Return the limits of media types for a model: the usual size, and the tokens that are declared or known."""
+    """Return the limits of media types for a model: the usual size, and the tokens that are declared or, for a known
+    model family, usual.
+    """
     family = _family_of(model.model_name)
     limits: dict[str, MediaLimit] = {}
     for name in media_types:
@@ -186,7 +188,9 @@ def image_and_pdf_limits(model: ModelConfig, extra: MediaExtra) -> dict[str, Med
 
 
 def most_tokens(attachments: tuple[Attachment, ...], limits: dict[str, MediaLimit]) -> int | None:
-    """Return the most tokens that attachments cost, or None if it is unknown."""
+    """Return the most tokens that attachments can cost, or None if it is unknown for any of them. A PDF costs its
+    pages.
+    """
     total = 0
     for attachment in attachments:
         limit = limits.get(attachment.media_type)

@@ -56,9 +56,8 @@ class InstalledPackage:
 
     @property
     def roots(self) -> Mapping[str, list[Path]]:
-        """The packages and modules of the entry points, with their folders or files.
-
-        Packages and modules that cannot be found are omitted.
+        """The packages and modules of the entry points, with their folders or files. Packages and modules that cannot
+        be found are omitted.
         """
         roots: dict[str, list[Path]] = {}
         for module in (point.module for point in self.points):
@@ -249,9 +248,8 @@ def _imported(package: InstalledPackage) -> dict[str, str]:
 
 
 def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the top-level names that the code has to import.
-
-    Imports under TYPE_CHECKING, and imports whose failure is caught, are not included.
+    """Yield the top-level names that the code has to import. Imports under TYPE_CHECKING, and imports whose failure is
+    caught, are not included.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -303,9 +301,8 @@ def _is_found(name: str) -> bool:
 
 @cache
 def _packages() -> Mapping[str, list[Distribution]]:
-    """Return the distributions that contain each top-level package.
-
-    `packages_distributions` does the same in ten times the time, as it makes a path of each installed file.
+    """Return the distributions that contain each top-level package. `packages_distributions` does the same in ten times
+    the time, as it makes a path of each installed file.
     """
     found: dict[str, list[Distribution]] = {}
     for distribution in distributions():
@@ -324,9 +321,8 @@ def _owners(name: str) -> set[str]:
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
-    """Return the outermost package of a module, and its paths. If it cannot be found, there are no paths.
-
-    Namespace packages are skipped, although they are imported.
+    """Return the outermost package of a module, and its paths. If it cannot be found, there are no paths. Namespace
+    packages are skipped, although they are imported.
     """
     parts = module.split(".")
     for end in range(1, len(parts) + 1):

@@ -33,9 +33,8 @@ _METHODS: Final = {
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check each hook that a distribution's plugins implement. Hooks may be broken or deprecated.
-
-    Hooks without parameters are called.
+    """Check each hook that a distribution's plugins implement. Hooks may be broken or deprecated. Hooks without
+    parameters are called.
     """
     for owner in plugins.specifications.owners:
         for name in owner.hooks:
@@ -106,9 +105,8 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
-    """Check a settings model: its defaults, its descriptions, and the values that a benchmark may set.
-
-    With `are_settings`, every field must have a default.
+    """Check a settings model: its defaults, its descriptions, and the values that a benchmark may set. With
+    `are_settings`, every field must have a default.
     """
     values = {}
     for name, info in model.model_fields.items():
@@ -195,9 +193,8 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for an imaginary model, and check their methods.
-
-    If the adapter rejects this model both with and without an endpoint, only a warning is yielded.
+    """Create an adapter's ports for an imaginary model, and check their methods. If the adapter rejects this model both
+    with and without an endpoint, only a warning is yielded.
     """
     served = ModelConfig(
         id="check",

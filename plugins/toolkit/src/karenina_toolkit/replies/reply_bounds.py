@@ -70,10 +70,8 @@ class ReplyBounds:
 
 
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """Parse JSON with `loads`.
-
-    Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has more than `MOST_VALUES`
-    values.
+    """Parse JSON with `loads`. Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has
+    more than `MOST_VALUES` values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
         raise ValueError(f"the JSON has more than {MOST_VALUES} values")
@@ -119,9 +117,8 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 
 def read_token_count(value: object) -> int:
-    """Convert a value to a token count, rounding it down and limiting it to `MOST_TOKENS`.
-
-    Numbers in strings are accepted. Negative numbers and anything that is not a number become 0.
+    """Convert a value to a token count, rounding it down and limiting it to `MOST_TOKENS`. Numbers in strings are
+    accepted. Negative numbers and anything that is not a number become 0.
     """
     if isinstance(value, str):
         value = _read_number(value)
@@ -178,10 +175,8 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Return the turn with its counts and strings corrected, so that it can be stored safely.
-
-    Raises `BrokenReply` if ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` if there are
-    too many tool calls.
+    """Return the turn with its counts and strings corrected, so that it can be stored safely. Raises `BrokenReply` if
+    ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` if there are too many tool calls.
     """
     message = _message(where, turn.message)
     return replace(
@@ -195,9 +190,8 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with its counts and strings corrected, so that it can be stored safely.
-
-    Raises the same exceptions as `sanitize_turn`.
+    """Return the reply with its counts and strings corrected, so that it can be stored safely. Raises the same
+    exceptions as `sanitize_turn`.
     """
     return replace(
         reply,
@@ -208,9 +202,8 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def sanitize_usage(usage: Usage) -> Usage:
-    """Limit each count to between 0 and `MOST_TOKENS`. If no count changes, return the same object.
-
-    Reasoning tokens are part of the output tokens and cannot exceed them.
+    """Limit each count to between 0 and `MOST_TOKENS`. If no count changes, return the same object. Reasoning tokens
+    are part of the output tokens and cannot exceed them.
     """
     counts = (
         usage.input_tokens,

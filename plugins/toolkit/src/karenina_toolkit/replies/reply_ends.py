@@ -158,9 +158,8 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
 
 
 def more_serious(before: object, after: object) -> object:
-    """Return the more serious of two finish reasons in a stream, or the later one if they are equal.
-
-    A stream that was filtered, was cut off or failed keeps that reason, even if a normal end follows.
+    """Return the more serious of two finish reasons in a stream, or the later one if they are equal. A stream that was
+    filtered, was cut off or failed keeps that reason, even if a normal end follows.
     """
     if not before or not after:
         return after or before

@@ -99,9 +99,8 @@ def _is_likely(match: re.Match[str], latex: bool) -> bool:
 
 
 def _is_before_mathematics(match: re.Match[str]) -> bool:
-    """Return whether a possible command is followed by mathematics, such as a brace, operator or single letter.
-
-    The command consists of the match and the lookahead group `rest`, which must not be None.
+    """Return whether a possible command is followed by mathematics, such as a brace, operator or single letter. The
+    command consists of the match and the lookahead group `rest`, which must not be None.
     """
     return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
@@ -115,9 +114,8 @@ def _restore_path(match: re.Match[str]) -> str:
 
 
 def _after(match: re.Match[str]) -> str:
-    """Return the character after a possible command, or an empty string at the end of the text.
-
-    The command consists of the match and the lookahead group `rest`, which may be None.
+    """Return the character after a possible command, or an empty string at the end of the text. The command consists of
+    the match and the lookahead group `rest`, which may be None.
     """
     end = match.end() + len(match["rest"] or "")
     return match.string[end : end + 1]
@@ -185,9 +183,8 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return the index of the next entry or of the closing bracket `end`.
-
-        Entries are separated by a comma or line break. Raises `ValueError` if there is neither a separator nor `end`.
+        """Return the index of the next entry or of the closing bracket `end`. Entries are separated by a comma or line
+        break. Raises `ValueError` if there is neither a separator nor `end`.
         """
         after = _after_space(text, at)
         if text.startswith(",", after):
@@ -198,9 +195,8 @@ class LenientReader:
         return after
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
-        """Read the key at index `at`, with or without quotes. Return it with the index of its end.
-
-        Raises `ValueError` if there is no key.
+        """Read the key at index `at`, with or without quotes. Return it with the index of its end. Raises `ValueError`
+        if there is no key.
         """
         if text[at : at + 1] in _STRINGS:
             return _read_string(text, at)
@@ -234,9 +230,8 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _read_string(text: str, at: int) -> tuple[str, int]:
-    """Read the string at index `at`, in any kind of quotes. Return it with the index of its end.
-
-    Raises `ValueError` if the string does not end or contains an invalid escape.
+    """Read the string at index `at`, in any kind of quotes. Return it with the index of its end. Raises `ValueError` if
+    the string does not end or contains an invalid escape.
     """
     match = _STRINGS[text[at]].match(text, at)
     if match is None:
@@ -280,9 +275,8 @@ class WrittenFloat(float):
 
 
 def read_float(text: str) -> float:
-    """Parse a JSON number. Return a `WrittenFloat` if a plain float would be printed differently.
-
-    Raises `ValueError` if the exponent is out of range for Decimal.
+    """Parse a JSON number. Return a `WrittenFloat` if a plain float would be printed differently. Raises `ValueError`
+    if the exponent is out of range for Decimal.
     """
     number = float(text)
     if repr(number) == text:

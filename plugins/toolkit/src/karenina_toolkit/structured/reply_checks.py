@@ -85,9 +85,8 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return an empty reply for a request that the provider's filter refused.
-
-    Its finish reason is `content_filter`. If `error` has another cause, or if `kind` is "agent", `error` is raised.
+    """Return an empty reply for a request that the provider's filter refused. Its finish reason is `content_filter`. If
+    `error` has another cause, or if `kind` is "agent", `error` is raised.
     """
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
@@ -158,9 +157,8 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Explain why a reply is empty. `called` states whether it ended with a tool call.
-
-    The first of these that applies is given as the reason: the call, the `reasoning`, the `notes`, or the server.
+    """Explain why a reply is empty. `called` states whether it ended with a tool call. The first of these that applies
+    is given as the reason: the call, the `reasoning`, the `notes`, or the server.
     """
     if called:
         why = "the reply calls a tool that was not offered"

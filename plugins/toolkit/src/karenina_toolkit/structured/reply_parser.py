@@ -117,10 +117,8 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _start_in(text: str) -> re.Pattern[str]:
-    """Return a pattern that matches the beginnings of objects in `text`.
-
-    It matches objects with unquoted keys if there is none with quoted keys, or if one with unquoted keys contains the
-    first object with quoted keys.
+    """Return a pattern that matches the beginnings of objects in `text`. It matches objects with unquoted keys if there
+    is none with quoted keys, or if one with unquoted keys contains the first object with quoted keys.
     """
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
@@ -137,7 +135,6 @@ def _start_in(text: str) -> re.Pattern[str]:
 
 def _without_thoughts(text: str) -> str:
     """Remove the reasoning from a reply. It ends at markers at the beginning, or at the last marker outside any object.
-
     Markers in the strings of an object are ignored, because a judge may quote an answer.
     """
     last_object = text.rfind("{")
@@ -159,9 +156,8 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return the end of reasoning that has no opening marker, or 0.
-
-    The end is the last closing marker outside any object.
+    """Return the end of reasoning that has no opening marker, or 0. The end is the last closing marker outside any
+    object.
     """
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
@@ -199,9 +195,8 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Read the object at index `at`, leniently if it is not JSON. Return it with the index of its end.
-
-    Raises `ValueError` if the object is incomplete or malformed.
+    """Read the object at index `at`, leniently if it is not JSON. Return it with the index of its end. Raises
+    `ValueError` if the object is incomplete or malformed.
     """
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))

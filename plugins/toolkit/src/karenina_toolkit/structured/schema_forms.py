@@ -47,9 +47,8 @@ def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of `schema` and True, or a copy and False if it cannot be strict.
-
-    `official` is explained in `strict_schema`.
+    """Return the strict form of `schema` and True, or a copy and False if it cannot be strict. `official` is explained
+    in `strict_schema`.
     """
     if not _can_be_strict(schema):
         return dict(schema), False
@@ -57,17 +56,15 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name for the schema that servers accept: its title, cut to 64 characters, or `answer`.
-
-    Anything but ASCII letters, digits, `_` and `-` is replaced with `_`.
+    """Return a name for the schema that servers accept: its title, cut to 64 characters, or `answer`. Anything but
+    ASCII letters, digits, `_` and `-` is replaced with `_`.
     """
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 
 def _can_be_strict(schema: Any) -> bool:
-    """Return whether `schema` can be expressed in strict mode.
-
-    All keys must be required. There must be no open maps and no `allOf` with several schemas.
+    """Return whether `schema` can be expressed in strict mode. All keys must be required. There must be no open maps
+    and no `allOf` with several schemas.
     """
     if not isinstance(schema, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return True
@@ -131,9 +128,8 @@ _DEEPEST: Final = 4
 
 
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
-    """Describe the fields of an object's JSON Schema, one per line, with description, type and hint.
-
-    The lines follow the heading `Fields:`. `hints` contains hints keyed by field name.
+    """Describe the fields of an object's JSON Schema, one per line, with description, type and hint. The lines follow
+    the heading `Fields:`. `hints` contains hints keyed by field name.
     """
     lines = []
     for name, part in schema.get("properties", {}).items():

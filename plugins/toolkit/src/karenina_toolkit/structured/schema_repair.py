@@ -77,19 +77,16 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return a sentence for each part of `data` that does not match `schema`.
-
-    Null always matches, and extra keys are ignored. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    """Return a sentence for each part of `data` that does not match `schema`. Null always matches, and extra keys are
+    ignored. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Repair `data`. Return it, whether anything changed, and the remaining mismatches.
-
-    Data that already matches is only changed if it is wrapped in a single unknown key. Raises `SchemaTooComplex` after
-    `MOST_STEPS` comparisons.
+    """Repair `data`. Return it, whether anything changed, and the remaining mismatches. Data that already matches is
+    only changed if it is wrapped in a single unknown key. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     schema = _Root.of(schema)
     original = dict(data)
@@ -243,7 +240,6 @@ def _fails(value: object, schema: Schema, root: _Root) -> bool:
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
     """Return the schema that `schema` refers to. A single `allOf`, as written by pydantic, also counts as a reference.
-
     After 20 consecutive references, the result is an empty schema, which allows everything.
     """
     if "$ref" not in schema and "allOf" not in schema:
@@ -305,9 +301,8 @@ def _boolean(value: Any) -> Any:
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
-    """Convert `word` to a number. If this is not possible, return `value`.
-
-    Huge exponents cannot be converted. If `kind` is "integer", fractions cannot be converted either.
+    """Convert `word` to a number. If this is not possible, return `value`. Huge exponents cannot be converted. If
+    `kind` is "integer", fractions cannot be converted either.
     """
     if not _NUMBER.fullmatch(word):
         return value
@@ -330,9 +325,8 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Split a string at semicolons or line breaks, and remove bullets.
-
-    Returns None if there are no separators or if an entry is empty.
+    """Split a string at semicolons or line breaks, and remove bullets. Returns None if there are no separators or if an
+    entry is empty.
     """
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
@@ -345,9 +339,8 @@ def _wants_objects(schema: Schema, root: Schema) -> bool:
 
 
 def _has_type(value: object, kind: str) -> bool:
-    """Return whether a value has the JSON Schema type `kind`. 1.0 is an integer, and true is not a number.
-
-    Unknown types match every value.
+    """Return whether a value has the JSON Schema type `kind`. 1.0 is an integer, and true is not a number. Unknown
+    types match every value.
     """
     if isinstance(value, bool):
         return kind == "boolean"
@@ -397,9 +390,8 @@ _ARTICLES = {
 
 
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON Schema of an object that has exactly these keys.
-
-    A judge fills in the keys in the given order, so put its reasoning before its decision.
+    """Return the JSON Schema of an object that has exactly these keys. A judge fills in the keys in the given order, so
+    put its reasoning before its decision.
     """
     return {
         "type": "object",

@@ -155,9 +155,8 @@ class _Form(Generic[T]):
         self._usage = NO_USAGE
 
     def read(self, reply: ParserReply) -> StructuredResult[T] | None:
-        """Return the result, or None if the judge should be asked again with the updated `messages`.
-
-        Raises `StructuredError` after the last attempt, or if the reply was filtered.
+        """Return the result, or None if the judge should be asked again with the updated `messages`. Raises
+        `StructuredError` after the last attempt, or if the reply was filtered.
         """
         self._tries += 1
         self._usage += reply.usage
@@ -184,9 +183,8 @@ class _Form(Generic[T]):
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Read and repair the object in a reply. Return it with a flag that is true if it was extracted or repaired.
-
-    Raises `InvalidReply` if there is no object that matches the schema.
+    """Read and repair the object in a reply. Return it with a flag that is true if it was extracted or repaired. Raises
+    `InvalidReply` if there is no object that matches the schema.
     """
     try:
         parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
@@ -209,9 +207,8 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of a tool call that a judge wrote as text, or None.
-
-    The result is always None if the schema has a field called `name`.
+    """Return the arguments of a tool call that a judge wrote as text, or None. The result is always None if the schema
+    has a field called `name`.
     """
     call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
@@ -226,9 +223,8 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _explain(error: ValueError, reply: ParserReply, who: str) -> tuple[str, str]:
-    """Return two explanations of an error: one for the judge, and one for the user.
-
-    The one for the judge does not contain text written by template code. `who` names the model that replied.
+    """Return two explanations of an error: one for the judge, and one for the user. The one for the judge does not
+    contain text written by template code. `who` names the model that replied.
     """
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)

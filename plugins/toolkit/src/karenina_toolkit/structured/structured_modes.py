@@ -56,10 +56,8 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return whether the server rejected the mode or the schema, or None for other errors.
-
-    The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported. After other
-    errors, no other mode is tried.
+    """Return whether the server rejected the mode or the schema, or None for other errors. The status must be 400, 404,
+    422 or 501, and the message must say that the feature is not supported. After other errors, no other mode is tried.
     """
     topic = _TOPICS.get(mode)
     message = error.server_text
@@ -135,9 +133,8 @@ async def with_best_mode(
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    """Append the schema to the system message, for the mode `prompt`.
-
-    If the first message is not a system message, one is added.
+    """Append the schema to the system message, for the mode `prompt`. If the first message is not a system message, one
+    is added.
     """
     order = (
         "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
@@ -171,9 +168,8 @@ class _ModeTest:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> bool:
-        """Wait until the test ends. Return False if `give_up_at` or `patience` is reached first.
-
-        `patience` is a point in event loop time, not a number of seconds.
+        """Wait until the test ends. Return False if `give_up_at` or `patience` is reached first. `patience` is a point
+        in event loop time, not a number of seconds.
         """
         try:
             async with asyncio.timeout_at(min(self.give_up_at, patience)):
@@ -197,9 +193,8 @@ class _ServerModes:
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
-        """Remember a rejection, and return a function that forgets it.
-
-        If the server has accepted the mode before, the rejection only applies to the schema `shape`.
+        """Remember a rejection, and return a function that forgets it. If the server has accepted the mode before, the
+        rejection only applies to the schema `shape`.
         """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)

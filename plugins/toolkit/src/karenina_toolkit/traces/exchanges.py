@@ -97,9 +97,8 @@ def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
-    """Parse an exchange as far as possible without the earlier ones.
-
-    Raises `TraceFormatError` if the exchange has no request or response, or if their formats differ.
+    """Parse an exchange as far as possible without the earlier ones. Raises `TraceFormatError` if the exchange has no
+    request or response, or if their formats differ.
     """
     request = exchange.get("request") if isinstance(exchange, Mapping) else None
     response = exchange.get("response") if isinstance(exchange, Mapping) else None
@@ -124,7 +123,6 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
     """Return the entries of a response, and their format. If it gives a reason for having no message, there are none.
-
     Raises `TraceFormatError` if the format is unknown.
     """
     opened = open_reply(response)
@@ -157,9 +155,8 @@ def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedEx
 
 
 def _continue_referenced(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation:
-    """Add a request to the conversation whose last response it refers to, and return that conversation.
-
-    Raises `TraceFormatError` if there is no such conversation.
+    """Add a request to the conversation whose last response it refers to, and return that conversation. Raises
+    `TraceFormatError` if there is no such conversation.
     """
     for conversation in conversations:
         if conversation.response_ids[-1] == parsed.previous_id:

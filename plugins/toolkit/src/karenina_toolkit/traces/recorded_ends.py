@@ -111,9 +111,8 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
-    """Yield an entry of the model and the objects in it that may contain a finish reason.
-
-    For other entries, nothing is yielded.
+    """Yield an entry of the model and the objects in it that may contain a finish reason. For other entries, nothing is
+    yielded.
     """
     if not isinstance(entry, Mapping) or entry.get("role", entry.get("type")) in _OTHERS:
         return

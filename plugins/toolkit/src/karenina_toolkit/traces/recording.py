@@ -85,9 +85,8 @@ def convert_recording(recording: Recording) -> list[Message]:
 
 
 def open_recording(recording: object) -> OpenedRecording:
-    """Return the entries of a recording without its envelope.
-
-    Raises `TraceFormatError` if the envelope is unknown, or if the recording is neither an object nor a list.
+    """Return the entries of a recording without its envelope. Raises `TraceFormatError` if the envelope is unknown, or
+    if the recording is neither an object nor a list.
     """
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)
@@ -101,9 +100,8 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return the envelope of a recording, or None if it is unknown.
-
-    Raises `TraceFormatError` if there are several candidates.
+    """Return the envelope of a recording, or None if it is unknown. Raises `TraceFormatError` if there are several
+    candidates.
     """
     fitting = [envelope for envelope in ENVELOPES if envelope.marks(recording)]
     if not fitting and _is_single(recording):
@@ -117,9 +115,8 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether the keys of `document` show that it is a conversation rather than a list of outputs.
-
-    It must have a known envelope and an entry written by a model.
+    """Return whether the keys of `document` show that it is a conversation rather than a list of outputs. It must have
+    a known envelope and an entry written by a model.
     """
     try:
         opened = open_recording(document)
@@ -146,9 +143,8 @@ def _role_of(entry: Entry) -> object:
 
 
 def parse_json_conversation(text: str) -> Any:
-    """Parse text that is a complete conversation with a message from a model. Return None for anything else.
-
-    A JSON answer may also have keys such as `type` and `role`, but it contains no text from a model.
+    """Parse text that is a complete conversation with a message from a model. Return None for anything else. A JSON
+    answer may also have keys such as `type` and `role`, but it contains no text from a model.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -170,9 +166,8 @@ def _has_model(document: Any) -> bool:
 
 
 def parse_conversation(text: str) -> list[Message] | None:
-    """Parse a complete conversation, in JSON or with headings or roles. Return None for anything else.
-
-    Raises `TraceFormatError` if the conversation cannot be read.
+    """Parse a complete conversation, in JSON or with headings or roles. Return None for anything else. Raises
+    `TraceFormatError` if the conversation cannot be read.
     """
     document = parse_json_conversation(text)
     if document is not None:
@@ -248,9 +243,8 @@ def _open_contents(document: Entry) -> OpenedRecording:
 
 
 def open_reply(response: Entry) -> OpenedRecording | None:
-    """Return the reply in the choices or candidates of a response, or None if it has neither.
-
-    Raises `TraceFormatError` if there are several replies.
+    """Return the reply in the choices or candidates of a response, or None if it has neither. Raises `TraceFormatError`
+    if there are several replies.
     """
     for key, inner, format in (("choices", "message", OPENAI), ("candidates", "content", GOOGLE)):
         several = get_entries(response, key)

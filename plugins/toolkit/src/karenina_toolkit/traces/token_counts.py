@@ -79,10 +79,8 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 
 
 def larger_usage(before: Any, after: Any) -> Any:
-    """Merge two `usage` objects of a stream, taking the larger value of each count.
-
-    Counts grow during a stream, but the last object may lack some of them or contain zeros. Either object may be
-    missing, and neither is modified.
+    """Merge two `usage` objects of a stream, taking the larger value of each count. Counts grow during a stream, but
+    the last object may lack some of them or contain zeros. Either object may be missing, and neither is modified.
     """
     if not isinstance(before, Mapping):
         return after or before

@@ -91,9 +91,8 @@ def final_ai_message(trace: Recording) -> str | None:
 
 
 def validate_trace(trace: Recording) -> TraceVerdict:
-    """Check that a trace can be read and ends in an answer (see `final_ai_message`).
-
-    Never raises `TraceFormatError`.
+    """Check that a trace can be read and ends in an answer (see `final_ai_message`). Never raises
+    `TraceFormatError`.
     """
     try:
         messages = convert_recording(trace)

@@ -85,16 +85,14 @@ class Primitive(BaseModel):
         return self.check(extracted, expected)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit for `extracted` from 0 to 1. By default, it is 1 for a pass and 0 for a failure.
-
-        This is not called if `check` returns `Undecided`.
+        """Return the credit for `extracted` from 0 to 1. By default, it is 1 for a pass and 0 for a failure. This is
+        not called if `check` returns `Undecided`.
         """
         return 1.0 if self.check(extracted, expected) is True else 0.0
 
     def check_trace(self, text: str) -> bool | Undecided:
-        """Return whether the raw response passes, or `Undecided` if this is unclear.
-
-        Raises `TypeError` if the primitive does not read the raw response.
+        """Return whether the raw response passes, or `Undecided` if this is unclear. Raises `TypeError` if the
+        primitive does not read the raw response.
         """
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
@@ -110,9 +108,8 @@ class Primitive(BaseModel):
         """
 
     def accept(self, expected: object) -> object:
-        """Return a value that passes for `expected`, which is `expected` itself by default.
-
-        Override this if the ground truth itself does not pass, such as an excluded bound. `karenina check` uses it.
+        """Return a value that passes for `expected`, which is `expected` itself by default. Override this if the ground
+        truth itself does not pass, such as an excluded bound. `karenina check` uses it.
         """
         return expected
 
@@ -160,9 +157,8 @@ class ReadingPrimitive(Primitive, defer_build=True):
     )
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
-        """Return the result of `check`, or False if `unreadable` is "wrong" and the value cannot be read.
-
-        The value must occur in `response` to count as wrong.
+        """Return the result of `check`, or False if `unreadable` is "wrong" and the value cannot be read. The value
+        must occur in `response` to count as wrong.
         """
         result = self.check(extracted, expected)
         if isinstance(result, Unreadable) and self.unreadable == "wrong" and stands_in(extracted, response):

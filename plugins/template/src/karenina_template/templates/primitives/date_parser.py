@@ -195,9 +195,8 @@ def find_dates(text: str) -> list[date]:
 
 
 def _read(text: str) -> tuple[Moment, ...]:
-    """Return the readings of `text` as a date, with or without a time.
-
-    Raises `ValueError` if the date or time does not exist.
+    """Return the readings of `text` as a date, with or without a time. Raises `ValueError` if the date or time does not
+    exist.
     """
     for shape in _SHAPES:
         match = shape.match(text)
@@ -236,9 +235,8 @@ def _month(name: str) -> int:
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
-    """Return `day` with the time in the match. Digits beyond microseconds are dropped.
-
-    Raises `ValueError` if the time does not exist.
+    """Return `day` with the time in the match. Digits beyond microseconds are dropped. Raises `ValueError` if the time
+    does not exist.
     """
     hour = int(time["hour"])
     if time["half"]:

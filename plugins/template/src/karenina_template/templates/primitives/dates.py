@@ -26,9 +26,8 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 
 
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
-    """Return whether a date passes, or `Undecided` if only one of its two readings does.
-
-    Without readings, the result is False. `extracted` is the date as written, for the reason.
+    """Return whether a date passes, or `Undecided` if only one of its two readings does. Without readings, the result
+    is False. `extracted` is the date as written, for the reason.
     """
     verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:

@@ -16,9 +16,8 @@ _folder: Final[ContextVar[Path | None]] = ContextVar("karenina_template_files", 
 
 @contextmanager
 def files_in(folder: Path | None) -> Iterator[None]:
-    """Inside the `with` block, resolve the relative paths in primitives against `folder`.
-
-    If it is None, they are resolved against the working directory.
+    """Inside the `with` block, resolve the relative paths in primitives against `folder`. If it is None, they are
+    resolved against the working directory.
     """
     before = _folder.set(folder)
     try:

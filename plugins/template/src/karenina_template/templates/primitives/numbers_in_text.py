@@ -57,9 +57,8 @@ class _Word:
         return self.written
 
     def nt_separated(self, previous: _Word) -> bool:
-        """Return whether the word and `previous` are separated by more than a single space.
-
-        Next to a hyphen, any space separates them.
+        """Return whether the word and `previous` are separated by more than a single space. Next to a hyphen, any space
+        separates them.
         """
         return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 

@@ -121,17 +121,15 @@ class NumericPrimitive(Primitive, defer_build=True):
 
 
 def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
-    """Return whether `number` is at most `tolerance` away from `truth`.
-
-    If `mode` is "relative", `tolerance` is a fraction of `truth`.
+    """Return whether `number` is at most `tolerance` away from `truth`. If `mode` is "relative", `tolerance` is a
+    fraction of `truth`.
     """
     return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """Return the unit of a tolerance, which is 1, or the absolute value of `reference` if `mode` is "relative".
-
-    A unit of 0 allows no difference.
+    """Return the unit of a tolerance, which is 1, or the absolute value of `reference` if `mode` is "relative". A unit
+    of 0 allows no difference.
     """
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
@@ -270,9 +268,8 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit for a number that is `excess` beyond the limit for full credit.
-
-    The credit falls from 1 to 0 over `width`, linearly or with the square of the distance ("quadratic").
+    """Return the credit for a number that is `excess` beyond the limit for full credit. The credit falls from 1 to 0
+    over `width`, linearly or with the square of the distance ("quadratic").
     """
     if excess <= 0:
         return 1.0

@@ -115,7 +115,6 @@ class OptionReader:
 
     def read(self, text: str, levels: int = 4) -> Named:
         """Return the labels of the options that `text` names. Readings of the whole text are tried before its parts.
-
         `levels` limits how many times words around an option are removed.
         """
         readings: tuple[Callable[[str], Named], ...] = (
@@ -147,9 +146,8 @@ class OptionReader:
         return frozenset().union(*parts) if all(parts) and not _ALTERNATIVES.search(text) else _NONE
 
     def _combine(self, named: frozenset[str], text: str, *, is_list: bool = False) -> frozenset[str]:
-        """Return the option that combines the named ones, if there is one and they are not alternatives.
-
-        It may be named itself beside its parts, as in *D (A, B and C)*, but not in a list.
+        """Return the option that combines the named ones, if there is one and they are not alternatives. It may be
+        named itself beside its parts, as in *D (A, B and C)*, but not in a list.
         """
         if len(named) > 1 and not _ALTERNATIVES.search(text):
             for label, parts in self._combined.items():
@@ -164,9 +162,8 @@ class OptionReader:
         return frozenset(exact or [label for label in self.options if label.casefold() == bare.casefold()])
 
     def by_text(self, text: str) -> frozenset[str]:
-        """Return the labels of the options whose text is `text`.
-
-        The strictest comparison that finds an option is used.
+        """Return the labels of the options whose text is `text`. The strictest comparison that finds an option is
+        used.
         """
         for form, options in self._forms:
             wanted = form(text)
@@ -318,10 +315,8 @@ class OptionReader:
         return places
 
     def _mentions(self, text: str) -> frozenset[str] | Undecided:
-        """Return the options whose texts occur in `text`.
-
-        The result is empty if `text` rejects any of these options. It is undecided if one of them is part of another
-        number or formula, as *5 mg* is in *2.5 mg*.
+        """Return the options whose texts occur in `text`. The result is empty if `text` rejects any of these options.
+        It is undecided if one of them is part of another number or formula, as *5 mg* is in *2.5 mg*.
         """
         plain = left = _without_accents(text)
         places = self._places(text)
@@ -335,9 +330,8 @@ class OptionReader:
         return frozenset(label for label, _, _ in places)
 
     def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
-        """Split `text` into a set with the label at its start, the separator, and the rest.
-
-        The set is empty if there is no label.
+        """Split `text` into a set with the label at its start, the separator, and the rest. The set is empty if there
+        is no label.
         """
         match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
         if match is None:

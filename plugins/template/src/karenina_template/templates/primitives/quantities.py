@@ -190,9 +190,8 @@ class NumberWithUnit(Primitive, defer_build=True):
         return ""
 
     def _truth(self, expected: object) -> Quantity:
-        """Return the ground truth as a quantity, with `unit` if it has none of its own.
-
-        Raises `ValueError` if the ground truth is not a number.
+        """Return the ground truth as a quantity, with `unit` if it has none of its own. Raises `ValueError` if the
+        ground truth is not a number.
         """
         text = text_of(expected)
         truth = None if text is None else read_quantity(plain_text(text), self.decimal)
@@ -201,9 +200,8 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether `value` equals the ground truth, or `Undecided` with the reason.
-
-        If the ground truth has no unit, a percentage also equals the fraction that it represents.
+        """Return whether `value` equals the ground truth, or `Undecided` with the reason. If the ground truth has no
+        unit, a percentage also equals the fraction that it represents.
         """
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
@@ -297,9 +295,8 @@ def _is_pound(value: str, unit: str, truth: str, truth_unit: str) -> bool:
 
 
 def _noun(word: str) -> str:
-    """Return `word` in lower case and without a plural s, as far as this does not change its meaning.
-
-    Words of up to three letters may be symbols. They keep the s, and the case of a first letter that may be a prefix.
+    """Return `word` in lower case and without a plural s, as far as this does not change its meaning. Words of up to
+    three letters may be symbols. They keep the s, and the case of a first letter that may be a prefix.
     """
     folded = fold(word)
     if len(folded) > 3:
@@ -310,9 +307,8 @@ def _noun(word: str) -> str:
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
-    """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored.
-
-    The result is undecided if a number is within the other's range or limit, or if only another reading is equal.
+    """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored. The result is undecided
+    if a number is within the other's range or limit, or if only another reading is equal.
     """
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:

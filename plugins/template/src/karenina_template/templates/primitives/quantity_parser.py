@@ -218,9 +218,8 @@ def split_pair(text: str) -> list[str]:
 
 
 def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
-    """Return the quantities in a string without digits, in English words: *forty-two grams*, *nineteen oh four*.
-
-    Only a single quantity can have a unit. The list is empty if the words cannot be read.
+    """Return the quantities in a string without digits, in English words: *forty-two grams*, *nineteen oh four*. Only a
+    single quantity can have a unit. The list is empty if the words cannot be read.
     """
     from text_to_num import alpha2digit
 
@@ -269,9 +268,8 @@ def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return the position where a number starts, including its currency and sign.
-
-    `digit` is the position of its first digit. The result is at least `least`.
+    """Return the position where a number starts, including its currency and sign. `digit` is the position of its first
+    digit. The result is at least `least`.
     """
     head = _HEAD.search(text, least, digit)
     return digit - len(head[0].lstrip()) if head is not None else digit
@@ -291,9 +289,8 @@ def _plain(text: str) -> str:
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the comparison sign at the start of `text`, which may be "", and the position of the number.
-
-    A word such as *about* is skipped.
+    """Return the comparison sign at the start of `text`, which may be "", and the position of the number. A word such
+    as *about* is skipped.
     """
     at = 0
     if (about := _ABOUT.match(text)) is not None:
@@ -333,9 +330,8 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    """Return the possible readings of a number, with the most likely one first.
-
-    The list is empty if the text is not a number. A number that is too large or too small becomes None.
+    """Return the possible readings of a number, with the most likely one first. The list is empty if the text is not a
+    number. A number that is too large or too small becomes None.
     """
     if match["ten"] is not None:
         return [_shifted(Decimal(1), int(match["ten"]))]
@@ -349,9 +345,8 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Convert digits with separators to their possible readings, each with a decimal point.
-
-    The list is empty if the digits are not a number.
+    """Convert digits with separators to their possible readings, each with a decimal point. The list is empty if the
+    digits are not a number.
     """
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
@@ -388,10 +383,8 @@ def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
-    """Return whether `unit` can be a unit. It may be empty.
-
-    A unit has up to four words without punctuation or digits, except for exponents. `rest` is the text after the
-    number, and `unit` is the same text without surrounding spaces.
+    """Return whether `unit` can be a unit. It may be empty. A unit has up to four words without punctuation or digits,
+    except for exponents. `rest` is the text after the number, and `unit` is the same text without surrounding spaces.
     """
     if len(unit.split()) > 4 or re.search(r"[,;:?!=<>()]", unit) or rest.startswith((".", "-", "/", "'")):
         return False

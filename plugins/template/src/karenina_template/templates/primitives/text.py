@@ -34,9 +34,8 @@ _MOST_OPENINGS: Final = 1000
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, if possible. If the ground truth is a list, returns a list.
-
-    Returns None if the ground truth is neither a string nor a list nor None.
+    """Return words that do not pass, if possible. If the ground truth is a list, returns a list. Returns None if the
+    ground truth is neither a string nor a list nor None.
     """
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
@@ -74,9 +73,8 @@ class ExactMatch(Primitive, defer_build=True):
         return text is not None and normalize(text, self.normalize) == truth
 
     def _normalized_truth(self, expected: object) -> str:
-        """Return the normalized ground truth.
-
-        Raises `ValueError` if it cannot be converted to a string, or if normalization makes it empty.
+        """Return the normalized ground truth. Raises `ValueError` if it cannot be converted to a string, or if
+        normalization makes it empty.
         """
         truth = text_of(expected)
         if truth is None:
@@ -122,7 +120,6 @@ class ContainsAny(_Contains):
 
     def mutate(self, expected: object) -> object:
         """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
-
         Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
@@ -140,7 +137,6 @@ class ContainsAll(_Contains):
 
     def mutate(self, expected: object) -> object:
         """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
-
         Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
@@ -170,7 +166,6 @@ class RegexMatch(Primitive, defer_build=True):
 
     def mutate(self, expected: object) -> object:
         """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
-
         Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)

@@ -42,7 +42,6 @@ def plain(value: object) -> object:
 
 def text_of(value: object) -> str | None:
     """Return a single value as a string. Numbers and bools look as in Python, and dates and times as in ISO 8601.
-
     Returns None for None, NaN, infinities, collections and other objects.
     """
     if type(value) is str:
@@ -94,10 +93,8 @@ def number_of(value: object) -> Decimal | None:
 
 
 def stands_in(value: object, response: str) -> bool:
-    """Return whether `value`, as text, occurs in `response` as whole words.
-
-    For example, *iron* does not occur in *environment*. Case, spaces, Markdown's emphasis, and punctuation around the
-    value are ignored.
+    """Return whether `value`, as text, occurs in `response` as whole words. For example, *iron* does not occur in
+    *environment*. Case, spaces, Markdown's emphasis, and punctuation around the value are ignored.
     """
     words = _spaced(text_of(value) or "").strip(" .,;:!?\"'")
     return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _spaced(response)) is not None
@@ -114,9 +111,8 @@ def exact(number: float) -> Decimal:
 
 
 def another(value: object) -> object:
-    """Return a different value of the same kind: the other bool, a higher number, the next day, or other words.
-
-    A collection becomes a list with one more item. Returns None for other types.
+    """Return a different value of the same kind: the other bool, a higher number, the next day, or other words. A
+    collection becomes a list with one more item. Returns None for other types.
     """
     value = plain(value)
     match value:
@@ -169,9 +165,8 @@ def another_day(value: date, days: int = 1) -> date | None:
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list, tuple or set as a list. Returns None for anything else.
-
-    Sets are not accepted if `ordered` is set.
+    """Return the items of a list, tuple or set as a list. Returns None for anything else. Sets are not accepted if
+    `ordered` is set.
     """
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
@@ -194,10 +189,7 @@ def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
 
 
 def _key(value: object, text: Callable[[str], str]) -> Hashable:
-    """Return a hashable key for a value. See `key_of`.
-
-    Raises `RecursionError` if the value is nested too deeply.
-    """
+    """Return a hashable key for a value. See `key_of`. Raises `RecursionError` if the value is nested too deeply."""
     value = plain(value)
     match value:
         case None | bool():

@@ -89,10 +89,8 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """Return the meaning of a name or dotted name, such as "ExactMatch" or "date".
-
-        Returns None if the name is unknown, if it is a class in the source, or if the node is another kind of
-        expression.
+        """Return the meaning of a name or dotted name, such as "ExactMatch" or "date". Returns None if the name is
+        unknown, if it is a class in the source, or if the node is another kind of expression.
         """
         if isinstance(node, ast.Name):
             if node.id in self.classes:
@@ -148,9 +146,8 @@ def shorten_source(node: ast.AST) -> str:
 
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
-    """Return the value of an expression. A member of an enum in the source becomes its value.
-
-    Raises `UntrustedTemplate` for code, and `TemplateError` for mistakes.
+    """Return the value of an expression. A member of an enum in the source becomes its value. Raises
+    `UntrustedTemplate` for code, and `TemplateError` for mistakes.
     """
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
@@ -195,9 +192,8 @@ def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[s
 
 
 def _read_call(node: ast.Call, scope: Scope) -> object:
-    """Call a known constructor and return the object.
-
-    Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for all other calls.
+    """Call a known constructor and return the object. Raises `TemplateError` for invalid arguments and unknown
+    primitives, and `UntrustedTemplate` for all other calls.
     """
     name, constructor = scope.meaning(node.func), find_constructor(node, scope)
     if name is None or constructor is None:

@@ -93,10 +93,8 @@ class Opener:
         ]
 
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
-        """Open the type of an annotation.
-
-        If the author chose to show its constraints (`shown`), only models within the type are opened. Set `is_option`
-        for a type in a union, because the literals of a union are opened together.
+        """Open the type of an annotation. If the author chose to show its constraints (`shown`), only models within the
+        type are opened. Set `is_option` for a type in a union, because the literals of a union are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
@@ -150,9 +148,8 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
-        """Open a union. If none of its types changes, it is returned unchanged.
-
-        For `shown` and `is_option`, see `open`.
+        """Open a union. If none of its types changes, it is returned unchanged. For `shown` and `is_option`, see
+        `open`.
         """
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
@@ -178,9 +175,8 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Open the fields of a model except `tags`. If none of their types changes, the model is returned unchanged.
-
-        A model that contains itself is not opened.
+        """Open the fields of a model except `tags`. If none of their types changes, the model is returned unchanged. A
+        model that contains itself is not opened.
         """
         if cls in self._open_now:
             return cls
@@ -207,9 +203,8 @@ def _or_any(annotation: Any) -> Any:
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values that an annotation lists in literals and enums, also within unions.
-
-    Within a union, aliases and enums with a single option are skipped, because they are opened separately.
+    """Yield the values that an annotation lists in literals and enums, also within unions. Within a union, aliases and
+    enums with a single option are skipped, because they are opened separately.
     """
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:

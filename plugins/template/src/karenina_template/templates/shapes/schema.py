@@ -105,9 +105,8 @@ def schema_of_part(schema: Json, fields: Collection[str]) -> Json:
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
-    """Return the part of `judge_schema` for a field of the adapter's type, and the omitted constraints.
-
-    The type must not contain models or enums. Raises `PydanticInvalidForJsonSchema` if JSON Schema does not support it.
+    """Return the part of `judge_schema` for a field of the adapter's type, and the omitted constraints. The type must
+    not contain models or enums. Raises `PydanticInvalidForJsonSchema` if JSON Schema does not support it.
     """
     cleaning = _Cleaning()
     part = _nullable(cleaning.clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings), ""))
@@ -150,10 +149,8 @@ class _Cleaning:
         return cleaned
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
-        """Return a cleaned part. `place` consists of its definition ("" for the root) and its property.
-
-        `single` is the description that `unshown` gets for a single option in the part. If it is None, the option is
-        kept.
+        """Return a cleaned part. `place` consists of its definition ("" for the root) and its property. `single` is the
+        description that `unshown` gets for a single option in the part. If it is None, the option is kept.
         """
         if not isinstance(part, dict):
             return part
@@ -197,9 +194,8 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Remove constraints from `part` that can give a ground truth away, and describe them in `unshown`.
-
-        `part` may be modified in place. For `place` and `single`, see `_clean`.
+        """Remove constraints from `part` that can give a ground truth away, and describe them in `unshown`. `part` may
+        be modified in place. For `place` and `single`, see `_clean`.
         """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
@@ -236,9 +232,8 @@ def _of_kind(options: Iterable[object], keywords: Json) -> Json:
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """Yield the places of a field and of the definitions it uses, as pairs of definition and property.
-
-    One element of each pair is an empty string.
+    """Yield the places of a field and of the definitions it uses, as pairs of definition and property. One element of
+    each pair is an empty string.
     """
     yield "", name
     yield from ((definition, "") for definition in _reachable(part, definitions))

@@ -67,17 +67,15 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template. Templates with equal keys share one shape.
-
-    Raises `TemplateError` if the class or schema cannot be built.
+    """Return the shape of a declared template. Templates with equal keys share one shape. Raises `TemplateError` if the
+    class or schema cannot be built.
     """
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """Return the shape of a class. The shape's `answer_class` is a subclass whose fields may be None.
-
-    Raises `TemplateError` if the class is invalid.
+    """Return the shape of a class. The shape's `answer_class` is a subclass whose fields may be None. Raises
+    `TemplateError` if the class is invalid.
     """
     own = cls.__dict__.get("__shape__")
     if isinstance(own, Shape):
@@ -160,10 +158,8 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return the adapter and schema for a field, or None if they cannot be shared.
-
-    They cannot be shared if the field has constraints or uses classes from its source, or if JSON Schema does not
-    support its type.
+    """Return the adapter and schema for a field, or None if they cannot be shared. They cannot be shared if the field
+    has constraints or uses classes from its source, or if JSON Schema does not support its type.
     """
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
@@ -183,10 +179,8 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
-    """Build the class of a declared model.
-
-    All fields of the answer may be None. If an `opener` is given, their types are opened. `built` maps names to the
-    other classes of the source. Missing classes are built and added to it.
+    """Build the class of a declared model. All fields of the answer may be None. If an `opener` is given, their types
+    are opened. `built` maps names to the other classes of the source. Missing classes are built and added to it.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}

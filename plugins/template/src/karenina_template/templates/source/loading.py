@@ -55,9 +55,8 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Load a template like `load_template`, but without looking in the source cache.
-
-    Pass the result of `split_literals` as `split` to add the template to the cache.
+    """Load a template like `load_template`, but without looking in the source cache. Pass the result of
+    `split_literals` as `split` to add the template to the cache.
     """
     try:
         tree = parse_source(source)
@@ -137,9 +136,8 @@ def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object
 
 
 def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shape:
-    """Execute a source in its own module, and return the shape of its answer class.
-
-    Raises `TemplateError`, with the line if known, if the source raises an exception or has no class `Answer`.
+    """Execute a source in its own module, and return the shape of its answer class. Raises `TemplateError`, with the
+    line if known, if the source raises an exception or has no class `Answer`.
     """
     module = ModuleType(f"karenina_template_{digest[:16]}")
     space: dict[str, Any] = module.__dict__
@@ -163,9 +161,8 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 
 
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
-    """Remove imports of known names from `karenina*`, and put these names in `space` instead.
-
-    Templates written for other versions of this project may import them from modules that do not exist here.
+    """Remove imports of known names from `karenina*`, and put these names in `space` instead. Templates written for
+    other versions of this project may import them from modules that do not exist here.
     """
     remaining: list[ast.stmt] = []
     ours = karenina_names()
@@ -237,9 +234,8 @@ def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
 
 
 def template_of_class(answer: type[BaseAnswer]) -> Template:
-    """Return the template for a class, which is trusted because it is the caller's own code.
-
-    Raises `TemplateError` if the class is not a valid template.
+    """Return the template for a class, which is trusted because it is the caller's own code. Raises `TemplateError` if
+    the class is not a valid template.
     """
     candidate: object = answer
     if not (isinstance(candidate, type) and issubclass(candidate, BaseAnswer)) or candidate is BaseAnswer:
@@ -317,9 +313,8 @@ def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
 
 
 def _is_standalone(source: str) -> bool:
-    """Return whether a source only uses names that it defines or that need no import.
-
-    Names used inside functions are not checked.
+    """Return whether a source only uses names that it defines or that need no import. Names used inside functions are
+    not checked.
     """
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)

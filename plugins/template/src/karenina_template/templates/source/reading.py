@@ -104,9 +104,8 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
 
 
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
-    """Record the names that a statement imports, or check the class that it defines.
-
-    Raises `UntrustedTemplate` for imports of unknown names, and for all other statements except docstrings.
+    """Record the names that a statement imports, or check the class that it defines. Raises `UntrustedTemplate` for
+    imports of unknown names, and for all other statements except docstrings.
     """
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
@@ -162,9 +161,8 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
 
 
 def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
-    """Return the base of a class, or both bases of an enum with a mixed-in type.
-
-    Raises `UntrustedTemplate` if there is no base, if there are too many, or if templates must not use the base.
+    """Return the base of a class, or both bases of an enum with a mixed-in type. Raises `UntrustedTemplate` if there is
+    no base, if there are too many, or if templates must not use the base.
     """
     names: list[str] = []
     for base in node.bases:
@@ -226,9 +224,8 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Read a class, including inherited fields and strategies.
-
-    Raises `TemplateError` if the class is invalid, and `UntrustedTemplate` for code.
+    """Read a class, including inherited fields and strategies. Raises `TemplateError` if the class is invalid, and
+    `UntrustedTemplate` for code.
     """
     (base,) = bases
     if base in ("str", "int"):
@@ -276,9 +273,8 @@ class _Strategy:
 
 
 def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
-    """Read the strategy in a class `VerificationStrategy`.
-
-    Raises `TemplateError` if there is none, and `UntrustedTemplate` if the class contains other statements.
+    """Read the strategy in a class `VerificationStrategy`. Raises `TemplateError` if there is none, and
+    `UntrustedTemplate` if the class contains other statements.
     """
     strategy: _Strategy | None = None
     for statement in node.body:
@@ -339,9 +335,8 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and plugin options.
-
-    Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
+    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and plugin options. Raises
+    `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
     positional, named = read_arguments(node, scope)
     if len(positional) > len(VERIFIED):
@@ -389,9 +384,8 @@ def _options(
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
-    """Read a field declared with pydantic's `Field`.
-
-    Raises `TemplateError` if its arguments are invalid, and `UntrustedTemplate` if they are code.
+    """Read a field declared with pydantic's `Field`. Raises `TemplateError` if its arguments are invalid, and
+    `UntrustedTemplate` if they are code.
     """
     positional, named = read_arguments(node, scope)
     if len(positional) > 1 or (positional and "default" in named):

@@ -61,10 +61,8 @@ def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Yield the number and entry of each line that belongs to the conversation.
-
-    Repeated lines and prompts that were taken back are omitted. Subagents' lines are only yielded if there are no
-    others.
+    """Yield the number and entry of each line that belongs to the conversation. Repeated lines and prompts that were
+    taken back are omitted. Subagents' lines are only yielded if there are no others.
     """
     lines = [
         (number, entry)
@@ -117,9 +115,8 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
-    """Return the blocks of a line's content, which may also be text or None. `number` is the line number.
-
-    Raises `TraceFormatError` if the content is anything else.
+    """Return the blocks of a line's content, which may also be text or None. `number` is the line number. Raises
+    `TraceFormatError` if the content is anything else.
     """
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []

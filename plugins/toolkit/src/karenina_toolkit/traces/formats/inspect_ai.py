@@ -34,9 +34,8 @@ def is_tool_use(block: object) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. A call made by the server splits a message.
-
-    Raises `TraceFormatError` if an entry is not in this format or an attachment is missing.
+    """Convert `entries` to messages. A call made by the server splits a message. Raises `TraceFormatError` if an entry
+    is not in this format or an attachment is missing.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -48,9 +47,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Replace the references to attachments in a JSON value with the attachments.
-
-    Raises `TraceFormatError` if an attachment is missing.
+    """Replace the references to attachments in a JSON value with the attachments. Raises `TraceFormatError` if an
+    attachment is missing.
     """
     if isinstance(value, str):
         return _ATTACHMENT.sub(lambda match: _find_attachment(match[1], attachments), value)
@@ -89,10 +87,8 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
-    """Convert an assistant entry to messages, splitting it at calls made by the server.
-
-    Arguments that could not be parsed are mentioned in the notes. Raises `TraceFormatError` if the entry cannot be
-    read.
+    """Convert an assistant entry to messages, splitting it at calls made by the server. Arguments that could not be
+    parsed are mentioned in the notes. Raises `TraceFormatError` if the entry cannot be read.
     """
     content = entry.get("content")
     blocks: list[Any] = []

@@ -61,10 +61,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
-    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`.
-
-    The type is None if the class is unknown. The fields are None if there is no content. For any other object, both are
-    None.
+    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`. The type is None if the
+    class is unknown. The fields are None if there is no content. For any other object, both are None.
     """
     kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
     if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
@@ -135,9 +133,8 @@ def _call_of_block(block: Entry) -> ToolCall:
 
 
 def _call(call: Any, arguments: str) -> ToolCall:
-    """Convert an object to a tool call. `arguments` is the key of its arguments.
-
-    Raises `TraceFormatError` if the call has no name.
+    """Convert an object to a tool call. `arguments` is the key of its arguments. Raises `TraceFormatError` if the call
+    has no name.
     """
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str):

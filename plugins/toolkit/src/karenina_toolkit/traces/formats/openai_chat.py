@@ -144,9 +144,8 @@ class Parts:
 
 
 def split_parts(content: Any) -> Parts:
-    """Split the `content` of an assistant message: a string, null, a part, or a list of parts with any nesting.
-
-    Raises `TraceFormatError` for anything else.
+    """Split the `content` of an assistant message: a string, null, a part, or a list of parts with any nesting. Raises
+    `TraceFormatError` for anything else.
     """
     parts = Parts()
     if isinstance(content, str):
@@ -170,9 +169,8 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
-    """Add a part as a thought, as text, or as an unknown part. Citations are omitted.
-
-    Raises `TraceFormatError` if the part has no type or no text.
+    """Add a part as a thought, as text, or as an unknown part. Citations are omitted. Raises `TraceFormatError` if the
+    part has no type or no text.
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
@@ -208,9 +206,8 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def read_content(content: Any) -> str:
-    """Return `content` as text. It may be a string, null, or a list of parts, which are joined with line breaks.
-
-    Parts that are not text are described. Raises `TraceFormatError` for anything else.
+    """Return `content` as text. It may be a string, null, or a list of parts, which are joined with line breaks. Parts
+    that are not text are described. Raises `TraceFormatError` for anything else.
     """
     if content is None:
         return ""
@@ -296,7 +293,6 @@ def _part(part: Any) -> str:
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
     """Convert the first choice of a chat completion to a turn. The finish reason of a refusal is `content_filter`.
-
     Raises `ValueError` with the reason if the completion cannot be read.
     """
     choice = _first_choice(data)

@@ -58,9 +58,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
-    """Add an item to the turn, and yield the messages that are complete.
-
-    Raises `TraceFormatError` if the item cannot be read, or if it has neither a role nor a type.
+    """Add an item to the turn, and yield the messages that are complete. Raises `TraceFormatError` if the item cannot
+    be read, or if it has neither a role nor a type.
     """
     kind = _kind(item)
     if "role" in item:
@@ -91,9 +90,8 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
 
 
 def _add_message(turn: TurnBuilder, content: Any) -> None:
-    """Add an assistant message to the turn. Text only continues on the same line within the same message.
-
-    Raises `TraceFormatError` if the content is neither text nor a list.
+    """Add an assistant message to the turn. Text only continues on the same line within the same message. Raises
+    `TraceFormatError` if the content is neither text nor a list.
     """
     turn.begin()
     if content is None or isinstance(content, str):
@@ -184,9 +182,8 @@ def is_run(document: Mapping[str, Any]) -> bool:
 
 
 def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the input and items in a run's result or state, for which `is_run` must be true.
-
-    Raises `TraceFormatError` if the input is neither text nor a list.
+    """Return the input and items in a run's result or state, for which `is_run` must be true. Raises `TraceFormatError`
+    if the input is neither text nor a list.
     """
     key = next(key for key in _RUN_ITEMS if isinstance(document.get(key), list | tuple))
     run_input = next((document[name] for name in _RUN_INPUTS if document.get(name) is not None), ())
@@ -202,9 +199,8 @@ def _raw_item(entry: Entry) -> Any:
 
 
 def _unwrap_run_item(entry: Entry) -> Entry:
-    """Return the Responses API item in `entry`, which may use the field names of the JavaScript SDK.
-
-    Raises `TraceFormatError` if a run item has no raw item.
+    """Return the Responses API item in `entry`, which may use the field names of the JavaScript SDK. Raises
+    `TraceFormatError` if a run item has no raw item.
     """
     kind, raw = entry.get("type"), _raw_item(entry)
     if not isinstance(raw, Mapping):

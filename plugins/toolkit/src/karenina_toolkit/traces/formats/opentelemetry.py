@@ -73,9 +73,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert an entry to messages: the responses to calls, and the parts between them.
-
-    Raises `TraceFormatError` if a part cannot be read.
+    """Convert an entry to messages: the responses to calls, and the parts between them. Raises `TraceFormatError` if a
+    part cannot be read.
     """
     parts, calls, begun = Parts(), list[ToolCall](), not entries
     for part in entries:
@@ -142,9 +141,8 @@ def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
 
 
 def find_spans(document: Mapping[str, Any]) -> list[Entry]:
-    """Return the attributes of all spans that contain messages, ordered by start time.
-
-    `document` may be the attributes themselves, a span, or an OTLP export in JSON.
+    """Return the attributes of all spans that contain messages, ordered by start time. `document` may be the attributes
+    themselves, a span, or an OTLP export in JSON.
     """
     spans = list(_iter_spans(document))
     spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
@@ -173,9 +171,8 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call that has the longest conversation. It may be empty.
-
-    `spans` must not be empty. Raises `TraceFormatError` if a span cannot be read.
+    """Return the output of the call that has the longest conversation. It may be empty. `spans` must not be empty.
+    Raises `TraceFormatError` if a span cannot be read.
     """
     longest = max(_select_calls(spans), key=lambda span: len(_read_span(span)))
     output = _decode(longest.get(OUTPUT))
@@ -188,9 +185,8 @@ def _select_calls(spans: Sequence[Entry]) -> Sequence[Entry]:
 
 
 def _read_span(span: Entry) -> list[Message]:
-    """Return the messages in a span: instructions, input and output.
-
-    Raises `TraceFormatError` if an attribute is not a list of messages.
+    """Return the messages in a span: instructions, input and output. Raises `TraceFormatError` if an attribute is not a
+    list of messages.
     """
     entries: list[Entry] = []
     instructions = _decode(span.get(INSTRUCTIONS))

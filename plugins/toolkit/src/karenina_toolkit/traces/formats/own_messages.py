@@ -18,9 +18,8 @@ _ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assist
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` only has fields of a `Message`, and has a `tool_name` or calls with `arguments`.
-
-    Other programs use these fields too, but in combination with more fields.
+    """Return whether `entry` only has fields of a `Message`, and has a `tool_name` or calls with `arguments`. Other
+    programs use these fields too, but in combination with more fields.
     """
     if entry.keys() - _FIELDS:
         return False
@@ -71,9 +70,8 @@ def claims_reference(entry: Entry) -> bool:
 
 
 def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` in the reference's format to messages.
-
-    Raises `TraceFormatError` if an entry is not in this format.
+    """Convert `entries` in the reference's format to messages. Raises `TraceFormatError` if an entry is not in this
+    format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):

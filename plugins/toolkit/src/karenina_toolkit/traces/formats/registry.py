@@ -57,9 +57,8 @@ def _claims_openai(entry: Entry) -> bool:
 
 
 def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert chat entries to messages.
-
-    Raises `TraceFormatError` if an entry cannot be read, and for some AutoGen 0.2 histories.
+    """Convert chat entries to messages. Raises `TraceFormatError` if an entry cannot be read, and for some AutoGen 0.2
+    histories.
     """
     autogen.check_history(entries)
     names: dict[str, str] = {}
@@ -127,10 +126,8 @@ _SAID: Final = (
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
-    """Convert `entries` to messages. If `format` is None, it is detected.
-
-    The default is OpenAI chat messages. Raises `TraceFormatError` if an entry is not in the format, if formats are
-    mixed, or if the newest entry comes first.
+    """Convert `entries` to messages. If `format` is None, it is detected. The default is OpenAI chat messages. Raises
+    `TraceFormatError` if an entry is not in the format, if formats are mixed, or if the newest entry comes first.
     """
     shown = format or detect_format(entries)
     needs_role = shown is None or shown.needs_role
@@ -165,9 +162,8 @@ def _descends(times: Sequence[Any]) -> bool:
 
 
 def detect_format(entries: Sequence[object]) -> Format | None:
-    """Return the only possible format of the entries, or None if they may be OpenAI chat messages.
-
-    Raises `TraceFormatError` if different entries, or parts of an entry, have different formats.
+    """Return the only possible format of the entries, or None if they may be OpenAI chat messages. Raises
+    `TraceFormatError` if different entries, or parts of an entry, have different formats.
     """
     owners: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):

@@ -108,7 +108,6 @@ class _Calls:
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
         """Return the tool message for the first open call of the tool `name`. If `name` is None, any call is used.
-
         `failed` marks the result as an error. If there is no open call, the message does not name one.
         """
         waiting = self.waiting or []
@@ -164,9 +163,8 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a call written as text. If the name is unclear, it is empty.
-
-    `about` is the name in the label, or None. If it is given, `content` consists only of the arguments.
+    """Return the name and arguments of a call written as text. If the name is unclear, it is empty. `about` is the name
+    in the label, or None. If it is given, `content` consists only of the arguments.
     """
     if about:
         return about.strip(), _read_arguments(content)
