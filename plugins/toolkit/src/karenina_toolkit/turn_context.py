@@ -82,8 +82,8 @@ def assistant_text(context: VerificationContext, text: str) -> str:
 
 
 def merge(before: Any, more: Any) -> Any:
-    """Merge a value set for another turn with a new one. The entries of mappings and lists are combined, numbers are
-    added, and strings are joined. Of two booleans, the result is true if either is true.
+    """Return the merger of a result field set for another turn with a new value: mappings and lists are combined,
+    numbers added, different strings joined, and booleans true if either is. For other types, the new value wins.
     """
     if before is None or more is None:
         return before if more is None else more

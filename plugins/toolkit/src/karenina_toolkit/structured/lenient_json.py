@@ -49,9 +49,8 @@ _LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\
 
 
 def restore_backslashes(value: Any) -> Any:
-    r"""Restore lost backslashes in the strings of a JSON value, except in the keys of objects.
-
-    Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
+    r"""Return a JSON value with the backslashes restored that a judge forgot to escape in LaTeX commands and Windows
+    paths, so that JSON read `\theta` as a tab. Keys of objects are not changed.
     """
     if isinstance(value, str):
         if _LOST.search(value) is None:
@@ -69,7 +68,9 @@ def restore_backslashes(value: Any) -> Any:
 
 
 def _is_sure(match: re.Match[str]) -> bool:
-    """Return whether `match` is certainly a command."""
+    """Return whether a control character and the letters after it are certainly a LaTeX command that lost its
+    backslash.
+    """
     rest, after = match["rest"], _after(match)
     if rest is None:
         return after.isascii() and after.isalpha()
@@ -84,7 +85,9 @@ def _is_sure(match: re.Match[str]) -> bool:
 
 
 def _is_likely(match: re.Match[str], latex: bool) -> bool:
-    """Return whether `match` is probably a command. `latex` states whether the text contains other LaTeX."""
+    """Return whether a control character and the letters after it are probably a LaTeX command that lost its backslash.
+    `latex` states whether the text contains other LaTeX.
+    """
     text, rest, after = match.string, match["rest"], _after(match)
     if rest is None:
         return latex
@@ -244,7 +247,7 @@ def _read_string(text: str, at: int) -> tuple[str, int]:
 
 
 def _in_double_quotes(match: re.Match[str]) -> str:
-    """Convert a quote or escaped character to the form required in double quotes."""
+    """Convert a quote or escape sequence from a string in other quotes to the form required in double quotes."""
     escaped = match[1]
     if escaped is None:
         return r"\""
@@ -289,7 +292,8 @@ def read_float(text: str) -> float:
 
 
 def restore_digits(given: object, read: object) -> object:
-    """Restore digits that pydantic lost when it converted `given` to `read`.
+    """Return `read`, which pydantic converted from `given`, with the digits restored that this lost. In a float field,
+    an integer beyond 2**53 stays an int. A Decimal is created from the original text. Nested models are not searched.
 
     In a float field, an integer beyond 2**53 stays an int. A Decimal is created from the original text. Lists, tuples
     and dictionaries are searched, but nested models are not.

@@ -84,12 +84,12 @@ async def ask(
     *,
     attachments: tuple[Attachment, ...] = (),
 ) -> StructuredResult[T]:
-    """Ask a judge to fill in `schema`, and return the validated reply.
+    """Ask a judge to fill in `schema`, a second time if the reply is not accepted, and return the validated reply.
+    Raises `PortError` if a call fails, and `StructuredError` if no reply is accepted.
 
     `user` is the user message in the prompt for `task`, and has the `attachments`. `validate` converts the object, as
-    in `call_structured`. `model` defaults to the item's judge. Raises `PortError` if a call fails, and
-    `StructuredError` if no reply is accepted. If the last reply was incomplete, the item counts as failed, and a
-    resumed run runs it again.
+    in `call_structured`. `model` defaults to the item's judge. If the last reply was incomplete, the item counts as
+    failed, and a resumed run runs it again.
     """
     form = _Form(context.prompt(task, user, model, attachments=attachments), schema, validate)
     parser = context.parser(model)
@@ -114,19 +114,17 @@ async def call_structured(
     info: CallInfo = NO_INFO,
     who: str = _JUDGE,
 ) -> StructuredResult[T]:
-    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`.
+    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`. If it is not, the judge
+    is told why and asked again, at most `reasks` times. Raises `StructuredError` if no reply is accepted, and
+    `PortError` if a call fails.
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
-
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whether or not
-    `validate` has a default for it.
-
+       `validate` has a default for it.
     3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` to reject the object.
 
-    An error is sent to the judge in another request, at most `reasks` times, unless the provider's filter stopped the
-    reply. Only two kinds of messages are sent: those written by pydantic itself, and those of an `InvalidReply`. Error
-    messages refer to the model as `who`. Raises `StructuredError` if no reply is accepted, and `PortError` if a call
-    fails.
+    The judge is not asked again if the provider's filter stopped the reply. Only two kinds of messages are sent to it:
+    those written by pydantic itself, and those of an `InvalidReply`. Error messages refer to the model as `who`.
     """
     form = _Form(messages, schema, validate, reasks, who)
     while True:
@@ -183,8 +181,8 @@ class _Form(Generic[T]):
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Read and repair the object in a reply. Return it with a flag that is true if it was extracted or repaired. Raises
-    `InvalidReply` if there is no object that matches the schema.
+    """Return the object in a reply, repaired to match the schema, with a flag that is true if it was extracted or
+    repaired. Raises `InvalidReply` if there is no object that matches the schema.
     """
     try:
         parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")

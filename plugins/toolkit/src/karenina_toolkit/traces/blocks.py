@@ -144,7 +144,9 @@ class TurnBuilder:
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """Yield the message of the turn, if a turn was started, and reset the builder."""
+        """Yield the message of the turn, if a turn was started, and reset the builder. Consume this even without
+        interest in the message, because a generator resets nothing before.
+        """
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
             calls = tuple(self._calls)

@@ -21,7 +21,8 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return how the last reply in a recording ended. The result has the same form as that of `read_end`.
+    """Return how the last reply in a recording ended, as `read_end` does. If the recording does not say, that is
+    ("stop", None). A refusal counts as "content_filter", as it does for a live model.
 
     If the recording does not say, the result is ("stop", None). A refusal counts as "content_filter", as it does for a
     live model.
@@ -58,10 +59,11 @@ def is_limit_reached(recording: object) -> bool:
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Add the finish reason in `row` to the recording, which is part of `row`, and what else states how it ended.
+    """Return the recording with the finish reason that `row` states next to it, which requires converting a string to
+    an assistant message, and a list of messages to an object. Without such a reason, it is returned unchanged.
 
-    To store the reason, a string is converted to an assistant message, and a list of messages to an object. A reason in
-    the recording itself takes precedence. An object with `replicates` is not changed.
+    What else states how the conversation ended is added, too. A reason in the recording itself takes precedence. An
+    object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
     if (about := find_conversation(row)) is not None:

@@ -37,13 +37,13 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages.
+    """Convert AutoGen's messages and events to messages. Those from `user`, `user_proxy`, `human` and agents that ask a
+    person are the user's, all others the assistant's. Raises `TraceFormatError` for an entry of unknown type.
 
-    Messages from `user`, `user_proxy`, `human` and agents that ask a person are the user's. All others are the
-    assistant's. A thought becomes the reasoning of the next message. The reason why a team stopped is added to the
-    notes of the preceding message. Token counts are omitted, and so are chunks of a stream, because the whole text
-    follows. If several agents spoke, the notes of the final answer name them. Raises `TraceFormatError` if an entry has
-    an unknown type, or if the last message only says that the chat has ended.
+    A thought becomes the reasoning of the next message. The reason why a team stopped is added to the notes of the
+    preceding message. Token counts are omitted, and so are chunks of a stream, because the whole text follows. If
+    several agents spoke, the notes of the final answer name them. Also raises `TraceFormatError` if the last message
+    only says that the chat has ended.
     """
     yield from _Reader(entries).read()
 
@@ -75,8 +75,8 @@ class _Reader:
             yield self._say("")
 
     def _read_entry(self, entry: Entry) -> Iterator[Message]:
-        """Convert an entry to messages. A thought is kept for the next message. Raises `TraceFormatError` if the entry
-        cannot be read.
+        """Convert an entry to messages, maybe none: a thought is kept for the next message, and token counts are
+        dropped. Raises `TraceFormatError` if the entry cannot be read.
         """
         kind, content = str(entry.get("type")), entry.get("content")
         if (kind in _TEXTS or kind.startswith(_STRUCTURED)) and not self._is_user(entry):
@@ -238,8 +238,8 @@ def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Return the messages in an agent's response, or in the saved state of an agent or team. Returns None if `document`
-    is anything else. Raises `TraceFormatError` if a team's state does not contain exactly one conversation.
+    """Return the messages in an AutoGen agent's response, or in the saved state of an agent or team, or None if
+    `document` is anything else. Raises `TraceFormatError` if a team's state does not contain exactly one conversation.
     """
     if isinstance(document.get("chat_message"), Mapping):
         return [*get_entries(document, "inner_messages"), document["chat_message"]]

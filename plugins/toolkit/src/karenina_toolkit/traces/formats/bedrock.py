@@ -25,11 +25,11 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Tool results become tool messages.
+    """Convert entries in the format of Bedrock's Converse API to messages. Tool results become tool messages. Raises
+    `TraceFormatError` if an entry is not in this format.
 
     Pictures, documents and videos are described with `describe_block`, and unknown assistant blocks are described in
-    `notes`. Signatures, citations and cache points are omitted. Raises `TraceFormatError` if an entry is not in this
-    format.
+    `notes`. Signatures, citations and cache points are omitted.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):

@@ -39,12 +39,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages, with one message for each of the model's turns.
+    """Convert Google's contents to messages, one for each of the model's turns. An entry without a role is the user's.
+    Raises `TraceFormatError` if an entry is not in this format.
 
     Thoughts become reasoning. Code run by the server becomes a call of `CODE_TOOL` and a result, which splits the turn.
     Calls without an id get one (`call_1`, ...). A result without an id belongs to the first open call with the same
-    name. Other parts are described with `describe_block`. Signatures are omitted. An entry without a role is the
-    user's. Raises `TraceFormatError` if an entry is not in this format.
+    name. Other parts are described with `describe_block`. Signatures are omitted.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)
@@ -77,7 +77,7 @@ class _Calls:
                         self._taken.add(held["id"])
 
     def open(self, call_id: object, name: str, arguments: Mapping[str, Any]) -> ToolCall:
-        """Return a call that waits for its result. If `call_id` is missing, the call gets a unique id."""
+        """Return a new call, recorded as waiting for its result. If `call_id` is missing, the call gets a unique id."""
         while not call_id:
             self._count += 1
             call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
@@ -101,8 +101,8 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add the parts of a model's content to the turn. Text only continues on the same line after text from the same
-    content.
+    """Add the parts of a model's content to the turn, and yield the messages that are complete: a result of code ends
+    the turn. Text only continues on the same line after text from the same content.
     """
     if not parts:
         turn.begin()

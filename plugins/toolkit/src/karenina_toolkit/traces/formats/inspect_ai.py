@@ -34,8 +34,8 @@ def is_tool_use(block: object) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. A call made by the server splits a message. Raises `TraceFormatError` if an entry
-    is not in this format or an attachment is missing.
+    """Convert Inspect's messages to messages of a trace. A call made by the server splits a message. Raises
+    `TraceFormatError` if an entry is not in this format or an attachment is missing.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):

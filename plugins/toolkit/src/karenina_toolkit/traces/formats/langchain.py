@@ -34,7 +34,9 @@ _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "so
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a LangChain message type such as `human`, given by its `type` or its class."""
+    """Return whether `entry` has a LangChain message type such as `human`, given by its `type` or its class. Chat
+    messages with a role are not claimed.
+    """
     if "role" in entry and entry.get("type") != "chat":
         return False
     kind, data = _unwrap(entry)
@@ -42,10 +44,10 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Chat messages with a role are also accepted, as in LangGraph.
+    """Convert LangChain's messages to messages of a trace. Chat messages with a role are also accepted, as in
+    LangGraph. Raises `TraceFormatError` if an entry is not a message.
 
-    If LangChain could not parse a call's arguments, they are kept as text. Artifacts and metadata are omitted. Raises
-    `TraceFormatError` if an entry is not a message.
+    If LangChain could not parse a call's arguments, they are kept as text. Artifacts and metadata are omitted.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):

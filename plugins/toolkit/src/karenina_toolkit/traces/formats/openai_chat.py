@@ -41,11 +41,12 @@ _ROLES: dict[str, Role] = {
 
 
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
-    """Convert a chat message. `names` maps call ids to tool names, for tool messages without a name.
+    """Convert a message of OpenAI's Chat Completions to a message. Content other than text is described, as in
+    `[image_url] {...}`. Raises `TraceFormatError` if the message has any other structure.
 
-    Pictures, sound and files are described with `describe_block`, as in `[image_url] {...}`. Refusals and audio
-    transcripts are text. In an assistant message, thoughts become reasoning, and unknown parts are described in
-    `notes`. Raises `TraceFormatError` if the message has any other structure.
+    `names` maps call ids to tool names, for tool messages without a name. Pictures, sound and files are described with
+    `describe_block`. Refusals and audio transcripts are text. In an assistant message, thoughts become reasoning, and
+    unknown parts are described in `notes`.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
@@ -242,7 +243,7 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
 
 
 def _nested_reasoning(value: Any) -> str | None:
-    """Return the reasoning in a list of parts, or None if it cannot be read."""
+    """Return the reasoning and other text in a list of parts, or None if there is none or it cannot be read."""
     try:
         parts = split_parts(value)
     except TraceFormatError:

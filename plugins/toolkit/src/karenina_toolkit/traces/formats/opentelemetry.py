@@ -39,7 +39,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has parts whose types and keys come from the conventions."""
+    """Return whether `entry` has parts whose types and keys come from OpenTelemetry's conventions for generative AI."""
     parts = entry.get("parts")
     if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
         return False
@@ -55,11 +55,11 @@ def _is_distinctive(part: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Each response to a tool call becomes a tool message.
+    """Convert messages in the form of OpenTelemetry's conventions to messages of a trace. Each response to a tool call
+    becomes a tool message. Raises `TraceFormatError` if an entry is not in this format.
 
     The conventions cannot mark errors, so the additional key `is_error` is used. Files and other parts are described
-    with `describe_block`, and unknown assistant parts are described in `notes`. Raises `TraceFormatError` if an entry
-    is not in this format.
+    with `describe_block`, and unknown assistant parts are described in `notes`.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -151,11 +151,10 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the only conversation in `spans`, which must not be empty.
+    """Return the only conversation in `spans`, which must not be empty: the longest one of any call. Raises
+    `TraceFormatError` if another one is not its beginning, or if a span cannot be read.
 
-    It is the longest one of any call, and all others must be beginnings of it. The spans of agents repeat the calls
-    inside them, so they are only read if there are no others. Raises `TraceFormatError` if there are several
-    conversations or a span cannot be read.
+    The spans of agents repeat the calls inside them, so they are only read if there are no others.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -205,7 +204,9 @@ def _read_span(span: Entry) -> list[Message]:
 
 
 def _decode(value: Any) -> Any:
-    """Return the value of an attribute, parsing JSON strings. Raises `TraceFormatError` for invalid JSON."""
+    """Return the value of an attribute. A string that starts with `[` or `{` is parsed as JSON, and raises
+    `TraceFormatError` if it is invalid; any other value is returned unchanged.
+    """
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -226,7 +227,7 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 
 
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
-    """Yield all mappings that may contain attributes: the span, its attributes, and those of its events."""
+    """Yield all mappings that may contain attributes: the span itself, its attributes, and those of its events."""
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")

@@ -62,7 +62,7 @@ def _find_mistyped(message: Message) -> str | None:
 
 
 def claims_reference(entry: Entry) -> bool:
-    """Return whether `entry` has something that only exists in the reference's format."""
+    """Return whether `entry` has a key that only exists in the trace format of the reference, such as `block_index`."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return "input" in calls[0]
