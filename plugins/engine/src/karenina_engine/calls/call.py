@@ -48,10 +48,10 @@ class CallSize(NamedTuple):
 
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
-    """Measure a call that sends `messages` and `request`.
+    """Return the characters that a call sends with `messages` and `request`, the tokens assumed for each character, and
+    its number of turns: an agent's `max_turns`, or 1.
 
-    Each tool call in the messages counts as `FRAME` characters. For an agent, the number of turns is the request's
-    `max_turns`, or 1 if that is not set. All other calls have one turn.
+    Each tool call in the messages counts as `FRAME` characters.
     """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
@@ -121,8 +121,8 @@ class Call:
 
     @cached_property
     def key(self) -> bytes:
-        """The key for storing the reply: a SHA-256 digest of everything that determines the reply. Calls with the same
-        key are identical and share one reply.
+        """The key for storing the reply: a SHA-256 digest of everything that determines the reply, including the
+        replicate number. Calls with the same key are identical and share one reply.
         """
         info = self.info
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
@@ -283,7 +283,7 @@ class CallCounts:
     unknown_ends: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, other: CallCounts) -> None:
-        """Add the counts from `other` to these counts."""
+        """Add the counts from `other` to these counts, in place."""
         self.made += other.made
         self.cached += other.cached
         self.failed += other.failed

@@ -82,11 +82,11 @@ class CallRunner:
         return taken
 
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Make a call, or reuse the reply to an identical call.
+        """Make a call, or reuse the reply to an identical call, stored or in flight. Raises `PortError` if the call
+        fails or its reply cannot be stored, and `OverBudget` if the budget does not cover the call.
 
-        A reused reply comes from the reply store or from an identical call in flight. Without a reply store, replies
-        are never reused. To make the call, `send` is called, more than once if there are retries. Raises `PortError` if
-        the call fails or its reply cannot be stored, and `OverBudget` if the budget does not cover the call.
+        Without a reply store, replies are never reused. To make the call, `send` is called, more than once if there are
+        retries.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -244,8 +244,8 @@ class CallRunner:
             return await send()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request in the ledger, and its cost in the budget and in the call's notes. Without a
-        ledger, nothing is recorded, and the cost in the call's notes becomes None.
+        """Record the usage of a request in the ledger, and its cost in the budget (if there is one) and in the call's
+        notes. Without a ledger, nothing is recorded, and the cost in the call's notes becomes None.
         """
         notes, cost = call.notes, None
         if self.ledger is not None:
@@ -255,11 +255,11 @@ class CallRunner:
         notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, with retries.
+        """Make the call within the server's limit, with retries, and return the reply. If every attempt fails, raises
+        the last attempt's `PortError`.
 
         Failed attempts count too: their usage is recorded and added to the usage of the final reply or error. While the
-        call waits for its next attempt, its reservation is released so that other calls can use it. If every attempt
-        fails, raises the last attempt's `PortError`.
+        call waits for its next attempt, its reservation is released so that other calls can use it.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -327,7 +327,9 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Update the time during which at least one call was open. `change` is 1 when a call starts and -1 when it ends."""
+    """Add to the notes the time during which at least one call was open. Call this with a `change` of 1 when a call
+    starts and -1 when it ends.
+    """
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change
@@ -349,10 +351,9 @@ class _Reserved:
         self.number = await self.budget.reserve(self.call)
 
     async def holds(self, limiter: ServerLimiter) -> bool:
-        """Return whether the call can be made now, with the permit it holds.
-
-        If other calls have cost more than expected, the permit is released and the reservation is renewed. The call
-        then needs a new permit. Raises `OverBudget` if the budget no longer covers the call.
+        """Return whether the call can be made now, with the permit it holds. If other calls have cost more than
+        expected, the permit is released and the reservation renewed, and the call needs a new permit. Raises
+        `OverBudget` if the budget no longer covers it.
         """
         try:
             held = self.number is not None and await self.budget.holds(self.number)

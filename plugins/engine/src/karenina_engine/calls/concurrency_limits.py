@@ -174,8 +174,8 @@ class ServerLimiter:
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Take a permit if one is free and no other call is waiting, and return the permit's number. Otherwise, returns
-        0. The call then has to `wait`.
+        """Take a permit if one is free and no other call is waiting, and return the permit's number. Otherwise, return
+        0 without waiting.
         """
         if self._queue or not self._has_free_permit():
             return 0
@@ -216,8 +216,12 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
-        """Return a permit after the server refused a call. This may lower the limit or pause the server. `retry_after`
-        is the delay in seconds that the server asked for, if any. It only affects the length of a pause.
+        """Return a permit after the server refused a call. If too many calls are the likely cause, this lowers the
+        limit, and from the second refusal on pauses the server, for a time that `retry_after` may extend.
+
+        `retry_after` is the delay in seconds that the server asked for, if any. A refusal in the same burst as an
+        earlier one changes almost nothing. If a constant share of calls is refused, the level at which the server
+        refused is forgotten, so that the limit grows fast again.
         """
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
@@ -259,8 +263,8 @@ class ServerLimiter:
             self._pause(retry_after)
 
     def _halve(self, in_flight: int) -> None:
-        """Halve the limit, and remember the level at which the server refused. The limit grows fast up to that level.
-        Every further refusal at that level halves the speed of the search beyond it.
+        """Halve the limit, and remember the level at which the server refused. Up to that level, the limit will grow
+        fast, and beyond it the more slowly the more often the server refuses there.
         """
         alone = self.limit < 2  # even one call at a time is refused, so the server's limit is not known
         again = self.limit >= self._ceiling_seen and not alone
@@ -324,10 +328,10 @@ class ServerLimiter:
             self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
-        """End the current round if it is complete.
+        """Count a reply for the current round, and end the round if it is complete. If the new permits did not lead to
+        more replies per second, take them back.
 
-        If the new permits did not lead to more replies per second, takes them back. `permits` is the number of permits
-        before the reply, which is also the number of replies in the round.
+        `permits` is the number of permits before the reply, which is also the number of replies in the round.
         """
         this = self._round
         this.replies += 1
@@ -347,11 +351,10 @@ class ServerLimiter:
             reference.limit, reference.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
-        """Pause the server because it keeps refusing calls.
+        """Pause the server because it keeps refusing calls: each time twice as long, but at least `retry_after`
+        seconds, if given, and at most `_LONGEST_PAUSE` seconds. A current pause is replaced.
 
-        Each pause is twice as long as the previous one. It lasts at least `retry_after` seconds, if given, and at most
-        `_LONGEST_PAUSE` seconds. After the server has refused all calls for longer than the run's patience, the maximum
-        is `_GIVING_UP_PAUSE`.
+        After the server has refused all calls for longer than the run's patience, the maximum is `_GIVING_UP_PAUSE`.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
@@ -400,7 +403,9 @@ class ConcurrencyLimits:
         return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
-        """Create the limiters for the given models. Models on the same server share the narrowest of their bounds."""
+        """Create the limiters for the given models, and narrow each to the smallest bounds of the models on its
+        server.
+        """
         for model in models:
             self.limiter(model).tighten(self.bounds(model))
 

@@ -104,11 +104,11 @@ class JournalLabels:
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
-    """Return the `karenina run` command for a journal, on one line, for display.
+    """Return the `karenina run` command for a journal, for display: on one line, with a second line that lists what
+    does not fit into the command.
 
-    If the benchmark's name is unknown, BENCHMARK is used instead. Long selections and everything else that does not fit
-    into the command are listed on a second line of at most 500 characters. Arguments longer than `_LONGEST` are shown
-    as "...".
+    If the benchmark's name is unknown, BENCHMARK is used instead. Long selections of questions are among what does not
+    fit. The second line has at most 500 characters. Arguments longer than `_LONGEST` are shown as "...".
     """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
@@ -142,7 +142,9 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return the model as an argument for `-a`: in the short form if possible, otherwise as JSON."""
+    """Return the model as an argument for `-a`: in the short form (`INTERFACE:NAME@URL`) if possible, otherwise as
+    JSON.
+    """
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:

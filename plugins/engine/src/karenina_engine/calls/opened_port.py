@@ -73,11 +73,11 @@ class OpenedPort:
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
-        """Send a request and return the reply.
+        """Send a request and return the reply if it is usable. A request that the provider's content filter blocks gets
+        an empty reply, unless it is for a whole agent run. Raises `PortError` if the call fails or the reply is
+        unusable.
 
-        If the server rejects temperature 0, the port is reopened without a temperature and stays that way. A request
-        that the provider's content filter blocks gets an empty reply, unless it is for a whole agent run. Raises
-        `PortError` if the call fails or the reply is unusable.
+        If the server rejects temperature 0, the request is sent again without a temperature, and so are all later ones.
         """
         port = self.port
         if port is None:
@@ -116,8 +116,8 @@ def _refuses_temperature(error: PortError) -> bool:
 
 
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
-    """Run an agent to completion, and return its reply. Raises `PortError` if the agent fails. The error's `partial`
-    contains the conversation so far.
+    """Run an agent to completion, or reuse its reply to the same request, and return the reply. Raises `PortError` if
+    the agent fails, with the conversation so far as `partial`.
     """
     info = request.info
     asked = _describe(options)
@@ -197,7 +197,9 @@ async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions
 
 
 def _describe(options: AgentOptions) -> dict[str, Any]:
-    """Return the options that determine an agent's replies, as JSON-compatible data."""
+    """Return the options that determine an agent's replies (turns, tools and whether it has a workspace) as
+    JSON-compatible data.
+    """
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
@@ -249,7 +251,7 @@ class ToolSessions:
         await self._close([key for key in self._open if key[2] == workspace])
 
     async def aclose(self) -> None:
-        """Close all sources. If a source fails to close, log a warning and carry on with the others."""
+        """Close all sources. If a source fails to close, a warning is logged and the others are closed."""
         self._users.clear()
         await self._close(list(self._open))
         if self._closing:  # workspaces whose item was cancelled while it waited for them to close
@@ -293,8 +295,8 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, options), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Start closing the source, and return the task to wait for. If the source is still being opened, this is
-        cancelled.
+        """Tell the task that holds the source to close it, and return this task, to wait for. If the source is still
+        being opened, that is cancelled.
         """
         self._over.set()
         if not self.tools.done():
@@ -302,7 +304,9 @@ class _Session:
         return self._task
 
     async def _hold(self, source: ToolSource, model: ModelConfig, options: AgentOptions) -> None:
-        """Open the source and keep it open until `end` is called. Errors are set on `tools`."""
+        """Open the source, set its tools as the result of `tools`, and keep it open until `end` is called. Errors are
+        set on `tools` instead of being raised.
+        """
         try:
             async with source.open(model, options.workspace, options.sandbox) as tools:
                 self.tools.set_result(tools)
@@ -334,8 +338,8 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message for each reason why a model cannot use its tools, without opening any of them. Adapters that
-    replay recordings or start tools themselves have no such problems.
+    """Yield a message for each reason why a model cannot use its tools, without starting any of them. For adapters that
+    replay recordings or start tools themselves, nothing is checked.
     """
     if spec.recorded or spec.starts_tools:
         return

@@ -108,8 +108,8 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
-        """Return whether so many recent calls were refused that the server must be overloaded. `number` is the number
-        of the call that was just refused.
+        """Return whether so many of the most recent calls were refused that the server must be overloaded. `number` is
+        the number of the call that was just refused.
         """
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True

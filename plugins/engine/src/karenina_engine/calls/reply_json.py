@@ -30,7 +30,7 @@ _TRUNCATED: Final = ("length", "content_filter")
 
 def is_reusable(reply: Reply) -> bool:
     """Return whether a stored reply can be used for an identical call. Replies that were cut short, were filtered, are
-    empty or contain no complete JSON cannot be used.
+    empty or contain no complete JSON cannot, so that the call is made again.
     """
     if reply.finish_reason in _TRUNCATED:
         return False

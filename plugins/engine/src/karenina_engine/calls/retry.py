@@ -44,8 +44,8 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return a random delay before the next retry, or None if the call should not be retried. A call is not retried
-        if the error is permanent, if it has no retries left, or if the delay would exceed `patience`.
+        """Return a random delay before the next retry, or None if the error is permanent, no retries are left, or the
+        delay would exceed `patience`. It is at least as long as the server asked for.
         """
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
@@ -56,10 +56,10 @@ class RetryPolicy:
         return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
-        """Return the delay before the next retry, and count the retry in `notes`. This does not wait.
+        """Return the delay before the next retry, without waiting, and count the retry in `notes`. If the call should
+        not be retried, raises `error`, with an explanation in its `attempts`.
 
-        `refusing` is the number of seconds for which the server has refused all calls. If the call should not be
-        retried, raises `error`, with an explanation in its `attempts`.
+        `refusing` is the number of seconds for which the server has refused all calls.
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
         if delay is None:

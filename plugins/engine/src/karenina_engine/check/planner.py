@@ -145,11 +145,12 @@ class Planner:
         attachments: AttachmentCheck,
         question_check: QuestionCheck | None = None,
     ) -> Survey:
-        """Plan every question, and collect the facts that the checks before a run need.
+        """Plan every question, check it, and return the facts that the checks before a run need. Raises `ConfigError`
+        for invalid values of `fields` and turns that a question cannot have, and `PlanError` if a question has no valid
+        plan.
 
         Each question is read once, checked by `question_check`, and added to `judging` and `attachments`. It is not
-        kept in memory. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
-        `ConfigError` if values of `fields` are invalid.
+        kept in memory. Errors of `question_check` are raised unchanged.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
@@ -281,7 +282,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def _waits(stage: PlannedStage) -> str:
-    """List the stages that this one waits for and the reasons, one stage per line."""
+    """Return the stages that this one waits for and the reasons, one stage per line."""
     if stage.reads_everything:
         return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}

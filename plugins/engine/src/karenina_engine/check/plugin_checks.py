@@ -50,8 +50,8 @@ logger = logging.getLogger("karenina")
 
 
 def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
-    """Check the `[plugins]` table of a configuration. Raises `ConfigError` if a required plugin is missing or broken,
-    or if a setting belongs to a blocked plugin.
+    """Raise `ConfigError` if the `[plugins]` table requires a plugin that is missing or broken, or if a changed setting
+    belongs to a plugin that is not used.
     """
     problems = [problem for name in config.core.plugins.require for problem in _requirement_problems(plugins, name)]
     problems += settings_without_effect(plugins, config)
@@ -134,7 +134,9 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 
 
 def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
-    """Return advice for a required plugin that is not installed."""
+    """Return advice for a required plugin that is not installed, to end an error message: a similar name, or the
+    installed distributions.
+    """
     distributions = sorted({info.distribution for info in infos})
     names = {*distributions, *(info.name for info in infos)}
     if get_close_matches(name, names, n=1, cutoff=0.6):
@@ -164,7 +166,11 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 
 
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
-    """Return the stages blocked by `[plugins]` with their slots, sorted by name.
+    """Return instances of the stages blocked by `[plugins]` with their slots, sorted by name. Broken ones, and those
+    with the name of a loaded stage, are omitted.
+
+    Plugins blocked by the environment variable `KARENINA_PLUGINS` are never imported, so their stages are not included
+    either. -
 
     Broken stages are omitted, and so are stages that share their name with a loaded stage. Plugins blocked by the
     environment variable `KARENINA_PLUGINS` are never imported, so their stages are not included either.
@@ -220,8 +226,8 @@ def _name(stage: object) -> str:
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the stage's own settings that add the stage to the plan. If only a combination of settings adds the stage,
-    all of its changed settings are returned.
+    """Return the stage's own settings that, if they had their defaults, would remove the stage from the plan. If only
+    several of them together add it, all of its changed settings are returned.
     """
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
@@ -267,10 +273,11 @@ class OwnedFields:
         }
 
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in a question's plugin values, with the path of the value.
+        """Yield a message for each problem in a question's plugin values, with the path of the value. A name that no
+        installed plugin owns is a problem, even if the plugin is merely missing.
 
-        A name that no installed plugin owns is a problem, even if the plugin is merely missing. Options in a template
-        are not checked if the template cannot be loaded, for example because `trust` does not cover its code.
+        Options in a template are not checked if the template cannot be loaded, for example because `trust` does not
+        cover its code.
         """
         yield from self.problems_in(given_fields(question, trust))
         yield from self.misplaced(question.rubric, question.dynamic_rubric)

@@ -67,10 +67,11 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 
 
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
-    """Check that the configured models can be called, and that all stages accept the configuration.
+    """Raise `ConfigError` with all reasons why configured models cannot be called, or stages reject the configuration.
+    Nothing is sent.
 
     If `offline` is set, no models will be called, so keys and packages may be missing. If `parsing_only` is set, all
-    answering models have to replay recordings. Raises `ConfigError` with all problems found.
+    answering models have to replay recordings.
     """
     core = config.core
     check_models(plugins, configured_models(config), offline=offline)
@@ -93,14 +94,12 @@ def check_questions(
     offline: bool,
     question_check: QuestionCheck | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Check that every question has a plan, and that the plan's stages accept the question.
+    """Raise `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or model.
+    Return the pipelines of the questions and the models that stages need.
 
-    Returns the pipelines of the questions and the models that stages need. Each question is checked by `question_check`
-    and added to `judging` and `attachments`.
-
-    Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
-    made, so whatever is only needed for calls may be missing. Raises `PlanError` if a question has no valid plan, and
-    `ConfigError` if a stage rejects a question or model.
+    Each question is checked by `question_check` and added to `judging` and `attachments`. Logs warnings about model
+    fields, settings and traits that have no effect. If `offline` is set, no calls will be made, so whatever is only
+    needed for calls may be missing.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -130,7 +129,9 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log a warning if traits will not be scored, or if there are no traits to score."""
+    """Log a warning if traits will not be scored, or if there are no traits to score though the evaluation mode asks
+    for it.
+    """
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -182,10 +183,9 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
 def check_recordings(
     plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], benchmark: QuestionSource
 ) -> None:
-    """Check that there is a recorded answer for every question, and a question for every recording.
-
-    Adapters that cannot make this comparison are skipped. Raises `ConfigError` with all mismatches. If
-    `partial_recordings` is set, logs them as warnings instead.
+    """Raise `ConfigError` with every question that has no recorded answer, and every recording that belongs to no
+    question. If `partial_recordings` is set, log them as warnings instead. Adapters that cannot make this comparison
+    are skipped.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -236,7 +236,7 @@ def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs
 
 
 def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
-    """Log a warning for each pair of models that differ only in their ids."""
+    """Log a warning for each pair of models that differ only in their ids. `role` is what the message calls them."""
     for one, other in combinations(models, 2):
         if one.model_copy(update={"id": other.id}) == other:
             logger.warning(

@@ -101,11 +101,11 @@ class Budget:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
-        """Set `spent` to the amount spent by earlier runs with this journal.
+        """Set `spent` to the amount spent by earlier runs with this journal. Calls of unknown cost are estimated, or
+        count as nothing if their model has no price.
 
-        A call of unknown cost counts as the mean cost of its ledger line. If the line has no calls of known cost, but
-        its model is among `models` and now has a price, the call's tokens are counted, or else a reply of `max_tokens`
-        tokens. Without a price, the call counts as nothing.
+        Such a call counts as the mean cost of its ledger line. If the line has no calls of known cost, but its model is
+        among `models` and now has a price, the call's tokens are counted, or else a reply of `max_tokens` tokens.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}
@@ -123,10 +123,10 @@ class Budget:
                 self.spent += tariff.cost(counted if any(tokens) else assumed)
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation. Returns 0 if the call is free.
+        """Reserve the cost of a call, and return the number of the reservation, or 0 if the call is free. Waits as long
+        as the calls in flight may leave enough of the budget, and then raises `OverBudget`.
 
-        Waits as long as the calls in flight may leave enough of the budget, and then raises `OverBudget`. Once the
-        budget is exhausted, only calls that judge existing answers are made.
+        Once the budget is exhausted, only calls that judge existing answers are made.
         """
         if not self.max_cost(call):
             return 0
@@ -277,7 +277,9 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """Remove a reservation and return its expected cost. Returns 0 if it does not exist."""
+        """Remove a reservation and return its expected cost, or 0 if it does not exist. Waiting calls are not
+        admitted.
+        """
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -295,10 +297,10 @@ class Budget:
                 held.expected, held.most = expected, most
 
     def _admit_waiting(self) -> None:
-        """Admit the waiting calls that the budget covers, earliest items first.
+        """Admit the waiting calls that the budget covers, earliest items first. If no calls are in flight, and the
+        first one is not covered, the budget is exhausted, and the rest are refused.
 
-        The first call of a ledger line may need the whole budget, so calls of other lines may overtake it. If no calls
-        are in flight, calls that are still not covered are refused.
+        The first call of a ledger line may need the whole budget, so calls of other lines may overtake it.
         """
         passed: set[int] = set()
         while not self.exhausted and (head := self._first_waiting(passed)) is not None:
@@ -329,8 +331,8 @@ class Budget:
         return first
 
     def _finish_waiting(self) -> None:
-        """End the wait of all calls after the budget is exhausted. Calls that judge existing answers are admitted as
-        far as the budget allows. All other calls are refused.
+        """End the wait of all calls after the budget is exhausted. Calls that judge existing answers are admitted if
+        the budget covers them, and otherwise wait as long as calls are in flight. All others are refused.
         """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
         self._queues = {}

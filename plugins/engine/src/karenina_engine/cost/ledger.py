@@ -57,7 +57,9 @@ class PriceTable:
     _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
 
     def price(self, model: ModelConfig) -> Price:
-        """Return the price of the model."""
+        """Return the price of the model, which is unknown (with a reason) if no list has it. It is looked up once for
+        each model object.
+        """
         entry = self._found.get(id(model))
         if entry is None:
             entry = self._found[id(model)] = model, self._find(model)
@@ -149,7 +151,9 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Add the usage and cost of one or more calls. Pass None if the cost is unknown."""
+        """Add the usage and cost of one or more calls, in place. If the cost is None (unknown), the calls are counted
+        as unpriced.
+        """
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -239,7 +243,9 @@ class Ledger:
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return the cost, in picodollars, of a call with the given usage. Returns None if it is unknown."""
+        """Return the cost, in picodollars, of a call with the given usage, or None if the price is unknown or the
+        server counted no tokens of a model with a price.
+        """
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
