@@ -55,8 +55,8 @@ class ModelSetting:
 
 
 def model_settings() -> dict[str, ModelSetting]:
-    """Return all settings that contain models, by name. The core's settings come first, then those of plugins. Raises
-    `ConfigError` if two settings models own the same name.
+    """Return all settings that contain models, by name, the core's first. Logs a warning if another setting declares an
+    option of its own but is not a text. Raises `ConfigError` if two settings models own the same name.
     """
     held: dict[str, ModelSetting] = {}
     for name, setting in all_settings().items():

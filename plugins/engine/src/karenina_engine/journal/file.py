@@ -350,8 +350,8 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the ID of the last process that wrote to the journal, as stored in it, or None if there is none or the
-    journal cannot be read.
+    """Return the ID of the process that is writing to the journal, as stored in it, or None. The ID remains if that
+    process was killed. None is also returned if the journal cannot be read.
     """
     try:
         database = open_to_read(path)

@@ -129,13 +129,13 @@ class Journal:
         sync: Sync = "normal",
         limits: ConcurrencyLimits | None = None,
     ) -> Self:
-        """Open the journal at `path`, creating it if necessary.
+        """Open the journal at `path`, creating it if necessary and locking it until `close`. Raises `JournalError` if
+        the file is damaged, has another format, is not a journal or cannot be written, and `JournalInUse` if another
+        process is using it.
 
         If `fresh` is set, an existing journal is renamed first. If `replaying` is set, the file is only opened for
-        reading. With `sync="full"`, commits survive a power failure. Rows are held back briefly so that several can be
-        committed together, unless none of the calls in `limits` are in flight. Raises `JournalError` if the file is
-        damaged, has another format, is not a journal or cannot be written, and `JournalInUse` if another process is
-        using it.
+        reading, without a lock. With `sync="full"`, commits survive a power failure. Rows are held back briefly so that
+        several can be committed together, unless none of the calls in `limits` are in flight.
         """
         file = Path(path)
         if replaying:
@@ -173,7 +173,9 @@ class Journal:
             logger.debug("the journal could not be closed", exc_info=True)  # the block's own error is raised
 
     def close(self) -> None:
-        """Write the remaining rows and close the file. Raises `JournalError` if the rows cannot be written."""
+        """Write the remaining rows, close the file and release its lock, even if writing fails. Raises `JournalError`
+        if the rows cannot be written.
+        """
         lock, self._lock = self._lock, None
         if lock is None:
             self._database.close()
@@ -206,11 +208,12 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """Start a run of `items` items, or continue the last run if `command` asks for the same results.
+        """Start a run of `items` items, or continue the last run if `command` asks for the same results. From now on,
+        the counts in `ledger` are stored together with the replies, and its `before` contains the totals of earlier
+        sessions.
 
-        `command` is JSON-compatible data without secrets. From now on, the counts in `ledger` are stored together with
-        the replies, and `ledger.before` contains the totals of earlier sessions. If the benchmark has a file, the
-        command is also stored in the user's state folder, where `karenina resume` finds it.
+        `command` is JSON-compatible data without secrets. If the benchmark has a file, the command is also stored in
+        the user's state folder, where `karenina resume` finds it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
@@ -266,8 +269,8 @@ class Journal:
             self._database.executemany(STORE_FACT, rows)
 
     def store_attachments(self, attachments: Mapping[str, Attachment]) -> None:
-        """Store the media types, digests and sizes of attached files by path as written in the benchmark. With them,
-        the run can be replayed when the files are gone.
+        """Store the media types, digests and sizes of attached files, by path as written in the benchmark, so that the
+        run can be replayed when the files are gone.
         """
         if attachments:
             rows = [(f"{ATTACHMENT}{path}", dump_attachment(attachment)) for path, attachment in attachments.items()]
@@ -275,7 +278,7 @@ class Journal:
                 self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the stored endpoint digests. Malformed digests are ignored."""
+        """Return the stored endpoint digests, by port and model id. Malformed digests are ignored."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -346,10 +349,10 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call, or None if there is none that can be reused.
+        """Return the stored outcome of an identical call, or None if there is none that can be reused. In a replay,
+        errors and replies that cannot be reused are returned too, and if there is none, `PortError` is raised.
 
-        A replay also returns errors and replies that cannot be reused. If there are none, it raises `PortError`. Raises
-        `JournalError` if the file cannot be read, or if an earlier attempt to write it failed.
+        Raises `JournalError` if the file cannot be read, or if an earlier attempt to write it failed.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -359,13 +362,15 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return the stored reply or error of a call, even if it cannot be reused. Returns None if there is none, if
-        its row is damaged, or if the reply is empty. In a replay, an agent's empty reply is returned too.
+        """Return the stored reply or error of a call, even if it cannot be reused, or None if there is none, its row is
+        damaged, or the reply is empty (except an agent's empty reply in a replay).
         """
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Look up the stored reply or error of a call. Also returns whether its row is damaged.
+        """Return the stored reply or error of a call, or None, and whether its row is damaged, which is logged. Empty
+        replies count as missing (see `_is_missing`). Raises `JournalError` if the file cannot be read, or if an earlier
+        attempt to write it failed.
 
         Damage is logged. Empty replies count as missing (see `_is_missing`). Raises `JournalError` if the file cannot
         be read, or if an earlier attempt to write it failed.
@@ -386,10 +391,9 @@ class Journal:
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, and return once it is in the file.
-
-        It replaces any earlier outcome. Raises `PortError` if the reply cannot be stored, so that only its own item
-        fails. Raises `JournalError` if the file cannot be written.
+        """Store the outcome of a call in place of any earlier one, and return once it is in the file. Raises
+        `PortError` if the reply cannot be stored, so that only its own item fails, and `JournalError` if the file
+        cannot be written.
         """
         try:
             stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
@@ -453,10 +457,10 @@ class Journal:
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with the given fingerprint, if it was stored before the journal was opened.
+        """Return the item's result with the given fingerprint, or None. Results stored since the journal was opened are
+        not found if it had none before, and damaged ones are ignored with a warning.
 
-        The question's id is looked up as given and in both Unicode normal forms. Damaged results are ignored with a
-        warning.
+        The question's id is looked up as given and in both Unicode normal forms.
         """
         if not self._had_results:
             return None
@@ -495,11 +499,12 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result. Once the returned awaitable has completed, it is in the file.
+        """Add an item's result to the next commit, and return an awaitable that completes when it is in the file.
+        Raises `UnstorableRow`, either at once or when awaited, if the result cannot be stored, and `JournalError` if
+        the file cannot be written.
 
         `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix. Set
-        `again` if the item must run again. Raises `UnstorableRow`, either at once or when awaited, if the result cannot
-        be stored, and `JournalError` if the file cannot be written.
+        `again` if the item must run again.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)

@@ -109,8 +109,8 @@ class StoredReply:
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
-    """Build the row for the outcome of a call. Raises `TypeError` or `ValueError` if it cannot be stored. For errors
-    and composite calls, the numbers of tokens and calls are 0.
+    """Return the row for the outcome of a call. For errors and composite calls, the numbers of tokens and calls are 0.
+    Raises `TypeError` or `ValueError` if it cannot be stored.
     """
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
@@ -160,8 +160,8 @@ def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
 
 
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
-    """Read the reply in a row of `replies`. Returns None if the row is damaged or does not belong to the call with the
-    given key.
+    """Return the stored outcome in a row of `replies`, or None if the row is damaged or does not belong to the call
+    with the given key.
     """
     if row[0] != key or not is_intact("replies", row):
         return None
@@ -206,7 +206,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Read a row of `runs`, or return None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
+    """Return the run in a row of `runs`, or None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row

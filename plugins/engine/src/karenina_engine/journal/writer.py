@@ -89,7 +89,7 @@ class JournalWriter:
 
     def flush(self) -> None:
         """Commit the collected rows and the changed ledger lines now. Rows that cannot be stored are skipped, and their
-        futures fail. Raises `JournalError` if the file cannot be written. All rows are then kept for another attempt.
+        futures fail. Raises `JournalError` if the file cannot be written, and keeps all rows for another attempt.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -138,10 +138,8 @@ class JournalWriter:
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
-        """Write the rows and the changed ledger lines, and return the errors for rows that cannot be stored.
-
-        The errors are keyed by the row's `id()`. Raises `JournalError` if the file cannot be written at all. In that
-        case, nothing is stored.
+        """Write the rows and the changed ledger lines, and return the errors for rows that cannot be stored, keyed by
+        the row's `id()`. Raises `JournalError` if the file cannot be written at all, in which case nothing is stored.
         """
         changed = self.ledger.changed.values() if self.ledger is not None else ()
         spent = [make_spent_row(self.session, line) for line in changed]

@@ -178,7 +178,7 @@ def _sections(report: RescoreReport) -> Iterator[Section]:
 
 
 def _changes_text(change: Change) -> str:
-    """Describe what changed, with one field or trait per line."""
+    """Return a description of what changed, with one field or trait per line."""
     parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
     parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
     if change.granular is not None:
@@ -238,21 +238,21 @@ def rescore(
     by_id: bool = False,
     on_scored: Callable[[Sequence[Outcome], int], None] | None = None,
 ) -> RescoreReport:
-    """Score the last run in `journal` again with a changed benchmark or configuration, without calling a model.
+    """Score the last run in `journal` again with a changed benchmark or configuration, without calling a model unless
+    `ask` is set. An item whose reply is missing becomes an error. If no item can be judged anymore, raises
+    `ConfigError` without writing anything.
 
-    An item becomes an error if the journal lacks a reply, or if a prompt would show changed ground truth to a model
-    (`PromptTask.shows_truth`). Set `ask` to make such calls and store their replies. If the answer itself is generated
-    again because a few-shot example changed, it is also judged again. Use `question_ids` to select questions; unknown
-    ids are ignored. If `output` is given, the new results are written to that JSONL file, and an existing file is
-    renamed.
+    An item also becomes an error if a prompt would show changed ground truth to a model (`PromptTask.shows_truth`). Set
+    `ask` to make such calls and store their replies. If the answer itself is generated again because a few-shot example
+    changed, it is also judged again. Use `question_ids` to select questions; unknown ids are ignored. If `output` is
+    given, the new results are written to that JSONL file, and an existing file is renamed.
 
     The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads. If
     `by_id` is set, replies are found by the model's id alone, as a `ModelLabel` requires. `on_scored` is called from
     time to time with the new outcomes and the total number of items.
 
     Raises `JournalError` if the journal cannot be read, `PlanError` if a question has no valid plan,
-    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for other problems. If no item can be judged
-    anymore, raises `ConfigError` without writing anything.
+    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for other problems.
     """
     from karenina_engine.check.restricted_values import require_trust
 
@@ -336,7 +336,9 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
-    """Yield the reports on all chunks in order. They are made in this process or in a pool of processes."""
+    """Yield the reports on all chunks in order. They are made in this process or, if `processes` is 2 or more and the
+    system allows it, in forked processes; a chunk that fails there is made here.
+    """
     count = len(job.ids)
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     if processes < 2 or len(chunks) < 2 or not can_fork():
@@ -397,7 +399,9 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
 
 
 def find_change(then: VerificationResult | EarlierResult, now: VerificationResult) -> Change | None:
-    """Compare two results of the same item. Returns the change, or None if there is none."""
+    """Return the change between two results of the same item, or None if outcome, fields, traits and granular result
+    are equal.
+    """
     fields = _differences(_field_results(then), _field_results(now))
     traits = _differences(_traits(then), _traits(now))
     was, is_now = then.template.verify_granular_result, now.template.verify_granular_result

@@ -79,8 +79,8 @@ class FailureCounts:
 
 
 def failure_kind(error: str, question_id: str, texts: Sequence[str] = ()) -> str:
-    """Return the key under which a failure is counted. Equal failures have the same key. The key is the start of the
-    error without the question's id, numbers (except HTTP statuses) and quotations from the item's `texts`.
+    """Return the key under which a failure is counted: the error without the question's id, numbers (except HTTP
+    statuses) and quotations from the item's `texts`. Equal failures have the same key.
     """
     return _without_numbers(_without_item(error, question_id, texts))
 
@@ -110,8 +110,8 @@ def _without_numbers(error: str) -> str:
 
 
 def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
-    """Remove the number of attempts, and everything that comes from the item, from an error. Very short ids are only
-    removed if they are in quotation marks.
+    """Return an error without the number of attempts, and without everything that comes from the item, each replaced by
+    an ellipsis. Very short ids are only removed if they are in quotation marks.
     """
     error = error.replace(f"{question_id}, line ", "line ")
     error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error

@@ -82,7 +82,11 @@ class FileStore:
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
-        """Store a file and return its entry.
+        """Store a file and return its entry. If this fails, nothing is raised: a warning is logged, and the entry
+        contains the reason (`left_out`).
+
+        If `below` is set, a path must be inside that folder and may be relative to it. If `data` is a path to an image,
+        the media type is determined from the contents. `whose` is the question's name for warnings. -
 
         If the file cannot be stored, a warning is logged and the entry contains the reason. If `below` is set, a path
         must be inside that folder and may be relative to it. If `data` is a path to an image, the media type is
@@ -116,8 +120,8 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        """Read the contents of a file. Raises `FileLeftOut` or `OSError` if the file is too large, is unreadable or is
-        not inside `below`, or if the store has no folder.
+        """Return the contents of a file. Raises `FileLeftOut` or `OSError` if the file is too large, is unreadable or
+        is not inside `below`, or if the store has no folder.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
@@ -312,8 +316,8 @@ class KeptFiles:
         ]
 
     def find(self, kept: KeptFile) -> FoundFile:
-        """Find a kept file. If there is a problem with it, the returned object describes the problem. Names in results
-        are not trusted, so the file's contents must match its digest.
+        """Return the kept file from the first folder that contains it unchanged, or an object that describes the
+        problem. Names in results are not trusted, so the file's contents must match its digest.
         """
         return _find(kept, self.folders)
 
