@@ -91,8 +91,8 @@ class LineWriter:
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
-        """Remove everything from a stage's record that the row already contains. `record` may be changed in place. If
-        the stage was skipped for a new reason, a row for the reason is added to `rows`.
+        """Return a stage's record without everything that the row already contains, which may be only its seconds.
+        Changes `record` in place, and adds a row to `rows` for a new reason for skipping.
         """
         status = record["status"]
         if status == "ran":
@@ -139,8 +139,8 @@ class LineReader:
                 return
 
     def add_table(self, table: object) -> None:
-        """Add the rows in `table`, which maps ids to rows. Rows that do not match their ids are ignored, since their
-        names could be wrong.
+        """Add the rows in `table`, which maps ids to rows. Rows that do not match their ids are ignored, since the
+        names in them could be wrong.
         """
         for id, row in table.items() if isinstance(table, Mapping) else ():
             if _digest(to_json(row)) == id:
@@ -148,8 +148,8 @@ class LineReader:
                 self._rows[id] = known if self._rows.get(id, known) == known else None
 
     def read(self, line: bytes | str, place: str) -> VerificationResult:
-        """Read the result in a line. If its row is missing, the models and stages are called `UNKNOWN`. Raises
-        `ResultFileError`, with `place` in the message, if the line is not a valid result.
+        """Return the result in a line. If the table row that it refers to is missing, the models and stages are called
+        `UNKNOWN`. Raises `ResultFileError`, with `place` in the message, if the line is not a valid result.
         """
         text = line.encode() if isinstance(line, str) else line
         if not text.startswith(ROW_LINE):
@@ -190,7 +190,7 @@ class LineReader:
         return values
 
     def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
-        """Combine a stage's entry in a line with the stage's fields in the row."""
+        """Return a stage's record: its entry in a line combined with the stage's fields in the row."""
         if isinstance(entry, float):  # first, because most stages ran
             return {**shared, "seconds": entry}
         if isinstance(entry, dict):

@@ -53,8 +53,8 @@ class ItemRunner:
         return self._port_factory.identities([model for _, model in configured_models(self._parts.config)])
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Generate an answer, and have the judges with the given indexes evaluate it. Yields the index and result of
-        each judge. If the budget does not cover an item, it has no result. This is not an error.
+        """Generate an answer, have the judges with the given indexes evaluate it, and yield the index and result of
+        each judge as they end. An item that the budget does not cover is silently left out.
         """
         whole = self._item(task)
         try:

@@ -33,7 +33,9 @@ OWNER: Final = "karenina-engine"
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
-    """Return the observers of a run: plugins with event hooks, observers provided by plugins, and `own`.
+    """Return the observers of a run: plugins with event hooks, observers that plugins provide for `config` (none if it
+    is None), and `own`. Raises `KareninaError` if a plugin rejects the run, and `PluginError` if an observer does not
+    match the hook specifications.
 
     If `config` is None, plugins do not provide any observers. Raises `KareninaError` if a plugin rejects the run, and
     `PluginError` if an observer does not match the hook specifications.
@@ -71,8 +73,8 @@ def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
 
 
 def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
-    """Return the observers that a plugin provides. If the plugin fails, a warning is logged. Raises `KareninaError` if
-    the plugin rejects the run.
+    """Return the observers that a plugin provides for the run. If the plugin fails, a warning is logged, and there are
+    none. Raises `KareninaError` if the plugin rejects the run.
     """
     try:
         return offer.value(config=config) or ()

@@ -123,6 +123,7 @@ class PortFactory:
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
+        """Create the call runner and the tool sessions."""
         parts = self.parts
         self.calls = CallRunner(
             parts.limits,
@@ -154,10 +155,10 @@ class PortFactory:
         return self.calls.make(call, lambda: opened.send(request))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the answer comes from the agent port.
+        """Return whether the answer comes from the agent port: for deep agents, for models with MCP servers (unless
+        their answers are recorded), and if the adapter requires it.
 
-        This is the case for deep agents, for models with MCP servers (unless their answers are recorded), and for
-        models whose adapter requires it. For a `ModelLabel`, it is read from the journal.
+        For a `ModelLabel`, it is read from the journal.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -182,8 +183,9 @@ class PortFactory:
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo, seconds: float | None = None) -> str:
-        """Return a service's reply to `query`, either from the store or from `ask`. With `seconds`, there is only one
-        attempt, which may take that long. Raises `PortError` if every attempt fails.
+        """Return a service's reply to `query`, either stored or from `ask`. Raises `PortError` if every attempt fails.
+
+        With `seconds`, there is only one attempt, which may take that long. -
         """
 
         async def request() -> LLMReply:
@@ -224,8 +226,8 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything except the prompt that determines replies, by port and model id. Only ports that
-        the adapter has are included. If different models have the same id, there are several digests for it.
+        """Return digests of everything except the prompt that determines replies, by port and model id, for the ports
+        that the adapters have. Different models with the same id have several digests.
         """
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:

@@ -160,7 +160,7 @@ class ProcessPool(Generic[J, R]):
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
         """Send jobs to processes that have too few, and return whether there is anything left to yield. If all
-        processes have died, the remaining jobs get no result.
+        processes have died, each call marks one remaining job as having no result.
         """
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
@@ -208,7 +208,9 @@ class ProcessPool(Generic[J, R]):
             yield self._jobs_by_number.pop(number), result
 
     def _fork_process(self, work: Work[J, R]) -> _Process:
-        """Fork a process that runs jobs. Raises `OSError` if forking fails."""
+        """Fork a process that runs jobs, and return it in the parent. The child never returns. Raises `OSError` if
+        forking fails.
+        """
         jobs_in, jobs = Pipe(duplex=False)
         results, results_out = Pipe(duplex=False)
         _enlarge(results_out)
@@ -265,7 +267,7 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Run jobs until the pool closes, then exit the process."""
+    """Run jobs until the pool closes, then exit the process. A job that fails has the result None."""
     try:
         state = WorkerState()
         _detach(parent, state)

@@ -172,11 +172,11 @@ class RunSession:
         return self._outcomes
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
-        """Stop the run. Its results end early, but remain valid.
+        """Stop the run, from its event loop. Its results end early, but remain valid. Calls in flight have `grace`
+        seconds to finish, so that their replies are stored; a second call ends this wait.
 
-        `why` is the reason, in words that follow "because". Only the first reason counts. Calls in flight have `grace`
-        seconds to finish, so that their replies are stored. Calling this a second time ends the wait. It must be called
-        in the run's event loop. From elsewhere, use `stop_soon`.
+        `why` is the reason, in words that follow "because". Only the first reason counts. From elsewhere, use
+        `stop_soon`.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -225,11 +225,12 @@ class RunSession:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Execute the run, and yield results with their indexes and stored texts.
+        """Execute the run, and yield results with their indexes and stored texts as items end. If the run is stopped,
+        the results end early, and a warning gives the number of items without one. Raises `JournalError` if the journal
+        can no longer be written.
 
-        The start and end of the run are recorded in the journal and reported to observers. If the run is stopped, a
-        warning gives the number of items without a result. `computed` yields results that other processes have
-        computed, if there are any. Raises `JournalError` if the journal can no longer be written.
+        The start and end of the run are recorded in the journal and reported to observers. `computed` yields results
+        that other processes have computed, if there are any.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -287,7 +288,9 @@ class RunSession:
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
-        """Stop the run when its time limit is reached, and close its ports and tools at the end."""
+        """Inside the `async with` block, stop the run when its time limit is reached. At the end, close its ports and
+        tools.
+        """
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
         if limit is not None:
