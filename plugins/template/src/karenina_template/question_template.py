@@ -34,11 +34,11 @@ class _Loaded:
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's template, or None if it has none.
+    """Load the question's template, and return it, or None if it has none. Raises `TemplateError` if it is invalid, and
+    `UntrustedTemplate` if it contains code that `trust` does not cover; by default, that is any code.
 
-    `trust` says which sources may be executed, which is none by default. Classes and pure declarations need no trust.
-    The template is kept with the question, and is only loaded again for a different `trust`. Raises `TemplateError` if
-    the template is invalid, and `UntrustedTemplate` if its code is not trusted.
+    Classes and pure declarations need no trust. The template is kept with the question, and is only loaded again for a
+    different `trust`.
     """
     loaded = question.derived
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -66,10 +66,8 @@ def may_need_judge(question: Question) -> bool:
 
 
 def known_values_of(question: Question) -> tuple[str, ...]:
-    """Return the names of the known values that fill fields of the question's template, without duplicates.
-
-    A template that contains code is searched without executing it, so names computed by code are not found. Returns an
-    empty tuple if there is no valid template.
+    """Return the names of the known values that fill fields of the question's template, without duplicates, or an empty
+    tuple if there is no valid template. Code is searched without executing it, so names that it computes are not found.
     """
     if question.answer_class is None and _SOURCE.search(question.answer_template or "") is None:
         return ()

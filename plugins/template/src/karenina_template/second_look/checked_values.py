@@ -130,10 +130,11 @@ def find_known(response: str, values: Iterable[str]) -> list[str]:
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return the `known` and `listed` values that may be the answer, in their order in the response.
+    """Return the `known` and `listed` values that may be the answer, as written in the response and in their order
+    there, at most `len(LETTERS)`. Those that it does not contain are dropped.
 
     Listed values are skipped if all their words are in the question. Any value is skipped if it is a clause that
-    contains another value. At most `len(LETTERS)` values are returned, each as written in the response.
+    contains another value.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -183,10 +184,11 @@ def has_second_look(schema: Mapping[str, Any]) -> bool:
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Let the judge take a second look at `response`, and return the value it chooses, or None.
+    """Let the judge take a second look at `response`, and return the value it chooses, or None. If its reply cannot be
+    used, `value` is returned and the error recorded in the result field `parsing`. Raises `PortError` if the judge
+    cannot be reached.
 
-    `value` and `rejected` come from the first look. If one of the judge's replies cannot be used, `value` is returned
-    and the error is recorded in the result field `parsing`. Raises `PortError` if the judge cannot be reached.
+    `value` and `rejected` come from the first look.
     """
     try:
         return await check_value(
@@ -210,11 +212,11 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Let the judge choose again for numbers and dates that it seems to have misread, and return them by field.
+    """Let the judge choose again for numbers and dates that it seems to have misread, and return its choices by field.
+    If nothing seems misread, the judge is not called, and there are none.
 
-    `values` is the judge's first reply to `request`. If nothing seems misread, the judge is not called. If its choice
-    cannot be used, the result is empty and the error is recorded in the result field `parsing`. If the choice was about
-    a date, `StructuredError` is raised instead.
+    `values` is the judge's first reply to `request`. If its choice cannot be used, the result is empty and the error is
+    recorded in the result field `parsing`. If the choice was about a date, `StructuredError` is raised instead.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -233,12 +235,12 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return the value that the judge chooses as the answer in `response`, or None if it chooses none.
+    """Return the value that the judge chooses as the answer in `response`, or None if it chooses none. `value` is
+    returned without asking the judge if the response consists of nothing else or there is nothing to choose from.
 
-    `value` is returned without asking the judge if the response consists of nothing else or there is nothing to choose
-    from. A choice that the first look did not find must also be plausible when the judge sees it in the response. If
-    the first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise,
-    `value` is kept.
+    A choice that the first look did not find must also be plausible when the judge sees it in the response. If the
+    first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise, `value`
+    is kept.
     """
     if is_bare(response, value):
         return value
@@ -289,7 +291,8 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with choices for `values` that the judge seems to have misread, or None if there are none.
+    """Return `schema` with an enum of choices for each number or date in `values` that the judge seems to have misread,
+    or None if it has misread nothing.
 
     - A whole number seems misread if the response does not contain it, but does contain numbers of several words that
       start with the same digit and have at most one digit more or less. These numbers are the choices.
@@ -319,7 +322,9 @@ def is_number_field(part: Mapping[str, Any]) -> bool:
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the numbers in brackets that convert `value` to the unit named in the description."""
+    """Return the numbers in brackets after `value` in the response that convert it to the unit named in the
+    description, as in *3 pounds (1361 grams)*.
+    """
     numbers = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"

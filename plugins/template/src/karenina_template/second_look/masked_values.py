@@ -177,8 +177,8 @@ class MaskedText:
         return bool(_WORD.search(self.shown(dict.fromkeys(self.values, ""))))
 
     def shown(self, letters: Mapping[str, str]) -> str:
-        """Return the response with each value replaced by its letter. `letters` must have a letter for each of
-        `values`. Only sentences near a value are kept, separated by single spaces.
+        """Return the sentences near a value in the response, joined with single spaces, with each value replaced by its
+        letter. `letters` must have a letter for each of `values`.
         """
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):

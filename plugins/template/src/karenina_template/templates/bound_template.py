@@ -190,19 +190,20 @@ class BoundTemplate:
         self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
     ) -> BaseAnswer:
         """Return the answer made of the judge's `values` and the question's ID, ground truths, weights and `response`.
+        Values that a field rejects are repaired if they have one meaning ("yes" for a boolean). Raises pydantic's
+        `ValidationError` for invalid values and missing fields.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
-        values are repaired in the same way as a judge's reply (see `repair`), for example "yes" for a boolean or "2"
-        for a numeric literal. Dates are then also parsed like the date primitives do ("15 January 2024"). An ambiguous
-        date stays a string if the field's primitive decides the verdict. None stays None, whatever the annotation.
-        Unknown keys, and fields that a judge does not fill, are ignored.
+        values are repaired in the same way as a judge's reply (see `repair`), such as "2" for a numeric literal. Dates
+        are then also parsed like the date primitives do ("15 January 2024"). An ambiguous date stays a string if the
+        field's primitive decides the verdict. None stays None, whatever the annotation. Unknown keys, and fields that a
+        judge does not fill, are ignored.
 
         `known` maps names to known values, which fill the fields that have a source. A known value that does not fit
         the field's type is compared unchanged. A field whose known value is None or missing is undecided, or wrong if
         the value `counts` as wrong.
 
-        Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception raised by the
-        class's own code.
+        Also raises any exception raised by the class's own code.
         """
         key = self.template.key
         sources = key.sources()
@@ -235,10 +236,10 @@ class BoundTemplate:
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truths by field as JSON values.
+        """Return the ground truths by field as JSON values. For a class without verified fields, this is its `correct`,
+        under the key "correct" if it is not a mapping. The result is empty if there are no ground truths.
 
-        For a class without verified fields, this is its `correct`, unless `correct` depends on the answer. If `correct`
-        is not a mapping, it becomes the value of the key "correct". The result is empty if there are no ground truths.
+        A `correct` that depends on the answer is not included.
         """
         rules = self.template.key.rules
         if rules:
@@ -323,7 +324,10 @@ class BoundTemplate:
         return self._read(present, {})
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Repair the values to fit their fields, and return ambiguous dates separately.
+        """Return the values repaired to fit their fields, and separately, as strings, the dates that can be read as two
+        dates, for which the primitive can return `Undecided`.
+
+        This only applies to dates in fields with a primitive, and not if the class has its own `verify`. -
 
         Ambiguous dates stay strings, because the primitive can return `Undecided` for them. This only applies to dates
         in fields with a primitive, and not if the class has its own `verify`.
@@ -359,8 +363,8 @@ def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) ->
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Convert unambiguous dates in `value` to ISO 8601 wherever the schema expects dates. If set, `format` is the only
-    accepted date format. See `read_dates`.
+    """Return `value` with unambiguous dates converted to ISO 8601 wherever the schema expects dates. If set, `format`
+    is the only accepted date format. See `read_dates`.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
@@ -413,10 +417,10 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Set the type of each validation error, which decides whether the judge sees its message.
+    """Yield the validation errors with types that decide whether the judge sees their messages. Those that could reveal
+    the ground truth, such as the bounds of a date, get the type "constraint".
 
-    The judge sees messages that contain only constraints from the schema `shown`. All other errors get the type
-    "constraint", because their messages could reveal the ground truth, such as the bounds of a date.
+    The judge sees messages that contain only constraints from the schema `shown`.
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})

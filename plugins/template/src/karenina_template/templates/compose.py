@@ -130,8 +130,8 @@ def fields_of(tree: Tree) -> tuple[str, ...]:
 
 
 def prune(tree: Tree, names: Collection[str]) -> Tree | None:
-    """Return `tree` without the fields in `names`, or None if nothing remains. The number required by `AtLeastN` is
-    lowered if fewer conditions remain.
+    """Return `tree` without the fields in `names`, or None if nothing remains. Conditions that become equal are merged,
+    and the number required by `AtLeastN` is lowered if fewer conditions remain.
     """
     if isinstance(tree, FieldCheck):
         return None if tree.field in names else tree
@@ -210,13 +210,13 @@ def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
-    """Return the granular score from 0 to 1, which is the points earned divided by the maximum for the strategy.
+    """Return the points earned divided by the most that the strategy allows, from 0 to 1. Undecided fields (None) earn
+    nothing, and if nothing can be earned, the score is 0.0. Raises `ValueError` for a field without a valid weight or
+    score.
 
     A field earns its weight times its score. `AllOf` adds up its conditions, `AnyOf` takes the best one, and `AtLeastN`
-    adds up the `n` best. Without a tree, all fields in `weights` are added up. Undecided fields, whose score is None,
-    earn nothing. If nothing can be earned, the score is 0.0.
-
-    Raises `ValueError` for a field without a weight or score, a negative or infinite weight, or a score outside 0 to 1.
+    adds up the `n` best. Without a tree, all fields in `weights` are added up. A negative or infinite weight, or a
+    score outside 0 to 1, is invalid.
     """
     names = tuple(weights) if tree is None else fields_of(tree)
     points = {name: 0.0 if score is None else score for name, score in scores.items()}

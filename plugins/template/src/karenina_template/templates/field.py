@@ -106,7 +106,9 @@ class FieldRule:
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool | Undecided:
-        """Return whether `value` passes, or `response` if the field reads the raw response.
+        """Return whether `value` passes or, if the field reads the raw response, `response`; a ground truth of False
+        then reverses the result. Raises `InvalidAnswer` if the primitive returns anything but True, False or
+        `Undecided`.
 
         If the field reads the raw response, a ground truth of False reverses the result. Raises `InvalidAnswer` if the
         primitive returns anything but True, False or `Undecided`.
@@ -211,7 +213,9 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     source: str | None = None,
     **options: Any,
 ) -> Any:
-    """Declare a field of a `BaseAnswer` that is compared with a ground truth.
+    """Declare a field of a `BaseAnswer` that is compared with a ground truth. Raises `TemplateError` if the weight,
+    hint or primitive is invalid, or the ground truth is invalid for the primitive; whether it fits the annotation is
+    checked when the class is built.
 
     - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
     - `ground_truth`: the ground truth. It can be omitted if the primitive does not need one (a range, a pattern). It
@@ -225,9 +229,6 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
       as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
       `{"show_constraints": True}`. A default only applies to answers that you create yourself. If a judge omits a
       field, it is None.
-
-    Raises `TemplateError` if the weight, hint or primitive is invalid, or if the ground truth is invalid for the
-    primitive. Whether the ground truth fits the annotation is checked later, when the class is built.
     """
     owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
@@ -292,11 +293,12 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Convert `truth` to the type of the field `name`, for example an enum's value to its member.
+        """Return `truth` converted to the type of the field `name`, such as an enum's value to its member, or unchanged
+        where the primitive reads it itself. Raises `TemplateError` if no answer could match it.
 
         A numeric field accepts any number, so an integer field may be compared with 2.5. A text field also accepts
         dates and numbers that the primitive can read from text. These are not converted, and neither are strings for
-        date primitives or sets for list fields. Raises `TemplateError` if no answer could match the ground truth.
+        date primitives or sets for list fields.
         """
         info = self._fields[name]
         kinds = self._kinds[name]
@@ -372,7 +374,7 @@ def alternatives(annotation: object) -> set[object]:
 
 
 def _reads(primitive: Primitive, truth: object) -> bool:
-    """Return whether the primitive accepts the ground truth written as a string, without raising an exception."""
+    """Return whether the primitive accepts the ground truth itself, written as a string. An exception counts as no."""
     try:
         return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):
