@@ -57,11 +57,11 @@ _PLURAL: Final = lazy_pattern(r"[sS](?![^\W_])")
 
 
 def remove_punctuation(text: str) -> str:
-    """Remove punctuation and the ASCII characters $ + < = > ^ ` | ~, unless they carry meaning.
+    """Return `text` without punctuation and the ASCII characters $ + < = > ^ ` | ~, except where they carry meaning, as
+    signs and marks in numbers do. "U.S." becomes "US", and "COX-2" "COX2".
 
-    A mark is removed if the text means the same without it: "U.S." and "US", "COX-2" and "COX2", "Dr. No" and "Dr No",
-    quotes and brackets around words. It is kept if removing it would change a number, or if it is a sign. These are
-    kept:
+    A mark is removed if the text means the same without it: "Dr. No" and "Dr No", quotes and brackets around words. It
+    is kept if removing it would change a number, or if it is a sign. These are kept:
 
     - between two numbers: any mark without spaces (`1.5`, `1;5`, `5~6`), and operators and dashes with spaces
       (`5 - 6`);
@@ -259,7 +259,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
-        """Raise `ValueError` if aliases that look the same have different canonical forms."""
+        """Raise `ValueError` if aliases that are equal when folded have different canonical forms."""
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
                 raise ValueError(
@@ -281,7 +281,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
 
 def _check_name(name: str) -> str:
-    """Raise `ValueError` if there is no normalizer called `name`, suggesting the most similar name."""
+    """Return `name`, or raise `ValueError` with the most similar name if there is no normalizer called that."""
     if name in _functions:
         return name
     near = get_close_matches(name, _functions, n=1)
@@ -297,7 +297,7 @@ Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
 
 
 def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
-    """Raise `ValueError` if "exact" is combined with other normalizers."""
+    """Return the normalizers as a tuple. Raises `ValueError` if "exact" is combined with others."""
     if EXACT in normalizers and len(normalizers) > 1:
         raise ValueError(
             f"{EXACT!r} compares code points, so it cannot be combined with other normalizers; "
@@ -328,8 +328,8 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Fold `text` and apply all `normalizers` in order. With "exact", `text` is returned unchanged. Raises `ValueError`
-    if a normalizer is unknown.
+    """Return `text` folded (see `fold`) and changed by all `normalizers` in order, or unchanged if the only one is
+    "exact". Raises `ValueError` if a normalizer is unknown.
     """
     normalizers = tuple(normalizers)
     if normalizers == (EXACT,):

@@ -152,7 +152,9 @@ def primitives_by_field_type() -> dict[str, str]:
 
 
 def missing_pack(name: str) -> str | None:
-    """Return the plugin to install for a primitive or field type that is not registered, or None if it is unknown."""
+    """Return which plugin to install for a primitive or field type of this project that is not registered, as the end
+    of an error message. Returns None for registered and unknown names.
+    """
     from karenina_core.config.setting_owners import not_loaded  # not needed to load templates
 
     catalog = read_catalog()

@@ -105,7 +105,9 @@ class SetContainment(Primitive, defer_build=True):
         return [*items, foreign] if self.mode in ("exact", "subset") else [foreign]
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the sets have the relation required by `mode`."""
+        """Return whether the value's items, normalized and as a set, have the relation to the ground truth's that
+        `mode` requires. A value that is no collection fails.
+        """
         truth, items = self._truth(expected), items_of(extracted)
         if items is None:
             return False

@@ -95,8 +95,8 @@ def find_count(text: str) -> tuple[str, int]:
 
 
 def find_change(text: str, *, decrease: bool = False) -> str:
-    """Return the word that makes a quantity a change or a difference, as in *5 mg less*, or an empty string. With
-    `decrease`, only words that can make it negative are searched.
+    """Return the word that makes a quantity a change or a difference, such as *less* in *5 mg less*, or an empty
+    string. With `decrease`, only words that can make it negative are searched.
     """
     found = (_DECREASE if decrease else _CHANGE).search(_claim(text))
     return "" if found is None else found[0]

@@ -64,7 +64,7 @@ def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
 
 
 def sign_of_sum(*terms: Decimal) -> int:
-    """Return the sign (-1, 0 or 1) of the exact sum of up to three numbers."""
+    """Return the sign (-1, 0 or 1) of the exact sum of up to three numbers, which may be too long to compute."""
     left = _by_size(terms)
     while len(left) > 1:
         first, second, *rest = left
@@ -268,7 +268,7 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit for a number that is `excess` beyond the limit for full credit. The credit falls from 1 to 0
+    """Return the credit for a number that is `excess` beyond the limit for full credit: 1 up to the limit, falling to 0
     over `width`, linearly or with the square of the distance ("quadratic").
     """
     if excess <= 0:

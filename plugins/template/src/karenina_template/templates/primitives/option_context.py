@@ -96,8 +96,8 @@ def is_rejected_after(text: str, end: int) -> bool:
 
 
 def is_only_framed(text: str, start: int, end: int) -> bool:
-    """Return whether the words around an option only present it: *the city of Lima, the capital of Peru*. Any other
-    word may change what it means: *portal hypertension*, *before 1914*, *Lima beans*. The text is in lower case.
+    """Return whether the words around an option only present it, as in *the city of Lima, the capital of Peru*. Any
+    other word may change what it means, as in *portal hypertension* or *Lima beans*. The text is in lower case.
     """
     if _FRAME_BEFORE.fullmatch(text, 0, start) is None and start:
         return False

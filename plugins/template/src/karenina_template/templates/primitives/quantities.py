@@ -106,7 +106,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether number and unit are the same, or `Undecided` in the cases that the class describes."""
+        """Return whether number and unit are the same, `False` if they are clearly not, and `Undecided` with the reason
+        in the many cases that the class describes, such as other units, ranges and words that may change the number.
+        """
         truth, written = self._truth(expected), text_of(extracted)
         if written is None:
             return False
@@ -177,7 +179,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return ""
 
     def _contradiction(self, text: str, truth: Quantity) -> str:
-        """Return another quantity in brackets, such as *0.5 g* of *5 mg (0.5 g)* or *5 mL*, or an empty text."""
+        """Return another quantity in brackets that contradicts the ground truth, such as *0.5 g* in *5 mg (0.5 g)* or
+        *5 mL*, or an empty string.
+        """
         for inner in _BRACKETS.findall(text):
             for other in find_quantities(inner, self.decimal):
                 unit = find_unit(other.unit)
@@ -229,10 +233,8 @@ class _OtherUnit:
 
 
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
-    """Return whether two units are the same. A `value` without a unit ("") is assumed to have the ground truth's unit.
-
-    `Undecided` means that the field is undecided if the numbers are equal. `_OtherUnit` means that it is undecided in
-    any case.
+    """Return whether two units are the same. A `value` without a unit ("") has the ground truth's. `Undecided` means
+    that the field is undecided if the numbers are equal, and `_OtherUnit` that it is undecided in any case.
     """
     if not value:
         return True

@@ -136,9 +136,9 @@ def is_known_unit(text: str) -> bool:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> Quantity | None:
-    """Return the quantity if `text` consists of exactly one, or None.
+    """Return the quantity if `text` consists of exactly one number or range with its unit, or None. Up to four words
+    after the number are its unit, whether or not the unit is known.
 
-    A range counts as one quantity. Up to four words after the number are its unit, whether or not the unit is known.
     `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first. `is_unit` determines which units of
     other forms, such as *J/(kg K)*, are known.
     """
@@ -176,12 +176,13 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> list[Quantity]:
-    """Return the quantities in `text` in order. `decimal` and `is_unit` work as in `read_quantity`.
+    """Return the quantities in `text` in order. Digits that cannot be read as a number give a quantity with empty
+    `numbers`. Text in brackets is ignored if there are digits elsewhere, and English number words are read if there are
+    none at all.
 
-    If the whole text is one quantity, it is read like in `read_quantity`. Otherwise, words after a number are only its
-    unit if the unit is known. Digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
-    ignored if there are digits elsewhere. If the text has no digits, English number words are read. Several numbers in
-    words have no units.
+    `decimal` and `is_unit` work as in `read_quantity`. If the whole text is one quantity, it is read like in
+    `read_quantity`. Otherwise, words after a number are only its unit if the unit is known. Several numbers in words
+    have no units.
     """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text

@@ -43,11 +43,11 @@ class SimilarityUnavailable(RuntimeError):
 
 
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
-    """Register the function that compares strings by meaning.
+    """Register the function that compares strings by meaning, for the whole process. Raises `ValueError` if another one
+    is registered; call `withdraw_similarity` first to replace it.
 
     `ready` is called before runs whose templates need it. It must raise `RuntimeError` if `provider` cannot work.
-    Registering the same provider again only replaces `ready`. Raises `ValueError` if there is another provider. Call
-    `withdraw_similarity` first to replace it.
+    Registering the same provider again only replaces `ready`.
     """
     if _providers and _providers[0] != provider:
         raise ValueError(

@@ -61,7 +61,7 @@ class ExactMatch(Primitive, defer_build=True):
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return different words, or a different number or date."""
+        """Return different words that do not pass, or a different number or date."""
         other = another(expected)
         if isinstance(other, str) and self.check(other, expected):
             return next((words for words in OTHER_WORDS if not self.check(words, expected)), other)
@@ -104,7 +104,7 @@ class _Contains(Primitive, defer_build=True):
         return self
 
     def _occurring(self, extracted: object) -> list[bool]:
-        """Return whether each substring occurs in the value or in one of its items."""
+        """Return, for each of the substrings, whether it occurs in the value or in one of its items."""
         items = items_of(extracted)
         texts = [text_of(item) for item in ([extracted] if items is None else items)]
         normalized = [normalize(text, self.normalize) for text in texts if text is not None]
