@@ -104,8 +104,8 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of the ground truths. Wrong values are added to `changed` by field. If `changed` is None, no
-    wrong values are tried and no types are checked.
+    """Yield the flaws of the ground truths. The wrong values that are tried are added to `changed` by field; if it is
+    None, none are tried, and no types are checked.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -119,10 +119,10 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield the flaws of a rule. A right value is added to `accepted`, and a wrong one to `changed`.
+    """Yield the flaws of a rule, and add a right value to `accepted` and a wrong one to `changed` (if it is None, no
+    wrong value is tried).
 
-    If `changed` is None, no wrong value is tried. Fields that read the raw response and primitives that need a model
-    are only reported as unchecked.
+    Fields that read the raw response and primitives that need a model are only reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
@@ -202,7 +202,9 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
-    """Return the flaw for a ground truth that fails. It is only a warning if the primitive ignores ground truths."""
+    """Return the flaw for a ground truth that does not pass its own rule: an error, or a warning if the primitive
+    ignores ground truths.
+    """
     kind = type(rule.primitive).__name__
     what = f"the ground truth {_short_repr(rule.truth)} of field {name!r} does not pass the field's own {kind}"
     try:
@@ -240,10 +242,11 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong value.
+    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong value, and one if this
+    cannot be checked because a field has none.
 
-    Another flaw is reported if this cannot be checked. `accepted` contains correct values and `changed` contains wrong
-    values, both by field. If a field has no correct value, the class's `correct` is used.
+    `accepted` contains correct values and `changed` contains wrong values, both by field. If a field has no correct
+    value, the class's `correct` is used.
     """
     fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -284,7 +287,8 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each field whose description hardly helps a judge to fill it.
+    """Yield a flaw for each field whose description is missing, says nothing, asks for a verdict, or equals that of
+    another field that reads the same turn.
 
     The description is missing or says nothing, asks for a verdict, or equals the description of another field. Two
     fields may have the same description if they read different turns of a conversation.
@@ -361,9 +365,9 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 
 def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield each ground truth in `text` with its field, unless one of the texts in `besides` contains it as well.
+    Ground truths that are too short or too common to be recognized are skipped.
 
-    Fields that no judge fills, and fields with a list of choices, are skipped. So are ground truths that are too short
-    or too common to be recognized.
+    So are fields that no judge fills, and fields with a list of choices.
     """
     schema = bound.judge_schema()
     others = list(besides)
@@ -387,10 +391,10 @@ def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a judge sees for a field, each with the name of its place.
+    """Yield the texts that a judge sees for a field, each with what it is: descriptions, names of fields and classes,
+    and constraints that are shown. Definitions in `seen` are skipped, and all others are added to it.
 
-    This includes descriptions, names of fields and classes, constraints that the author chose to show, and anything
-    that a class's code adds to the schema. Definitions in `seen` are skipped, and all others are added to it.
+    Constraints are those that the author chose to show. Anything that a class's code adds to the schema is included.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name

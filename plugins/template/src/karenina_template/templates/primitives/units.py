@@ -171,8 +171,8 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the known unit that `text` names, or None: "µg" for *micrograms*, and "mg/dl" for *mg per dL*. Case only
-    matters between units such as mW and MW.
+    """Return the known unit that the whole of `text` names, in one spelling for each: "µg" for *micrograms*, and
+    "mg/dl" for *mg per dL*. Returns None if it is unknown. Case only matters between units such as mW and MW.
     """
     written = " ".join(
         fold(text).translate(_PLAIN).replace("℃", "°C").replace("℉", "°F").replace("^", "").split()
@@ -230,10 +230,11 @@ def is_money(text: str) -> bool:
 
 
 def unit_of_amount(currency: str, words: str) -> str:
-    """Return the unit of an amount of money with the words after it: *$/month* for a *$* followed by *a month*.
+    """Return the unit of an amount of money with the words after it: *$/month* for a *$* followed by *a month*. Words
+    that only say what the amount is (*$5 in total*) are dropped, and all others kept, because they may change the
+    amount: *$ less*.
 
-    Words that say what the amount is (*$5 in total*) do not belong to it. All others do, because they may change the
-    amount: *$ less*, *$ gazillion*. A code is more precise than a sign before it: *CAD* for *$5 CAD*.
+    A code is more precise than a sign before it: *CAD* for *$5 CAD*.
     """
     words = words.strip(" .-")
     if (rate := _RATE.match(words)) is not None:

@@ -63,13 +63,12 @@ def text_of(value: object) -> str | None:
 
 
 def number_of(value: object) -> Decimal | None:
-    """Return `value` as a finite number, exactly as written, or None if it is not a number.
+    """Return `value` as a finite number, exactly as written, or None if it is not a number. Of strings, only plain ones
+    in ASCII digits are numbers: "5", "-2.50" and "1e-3", but not "1,200", "5 mg" or "nan". Neither are bools.
 
     0.1 is one tenth, whether it is a float or a string, because a float stands for the shortest decimal that converts
-    to it. Numbers with more than 10**15 digits before or after the decimal point are not supported.
-
-    A string must be a plain number in ASCII digits after folding, possibly with whitespace around it: "5", "-2.50",
-    "1e-3". Bools, "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are not numbers.
+    to it. Numbers with more than 10**15 digits before or after the decimal point are not supported. Strings are folded,
+    and may have whitespace around the number.
     """
     value = plain(value)
     try:
@@ -155,7 +154,7 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time `days` later. If that is out of range, returns `days` earlier, or None."""
+    """Return the date or time `days` later, or earlier if that is out of range, or None if both are."""
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -175,12 +174,11 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 
 
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
-    """Return a hashable key for `value`. Equal values have equal keys.
+    """Return a hashable key for `value`, so that equal values have equal keys: numbers by value (1 and 1.0), strings if
+    `text` makes them equal (by default, if they look the same), sets and dicts in any order.
 
-    Strings are equal if `text` converts them to the same string. By default, they are equal if they look the same.
-    Numbers are equal if they have the same value (1 and 1.0). A bool only equals a bool, and a string never equals a
-    number. A date equals its ISO string, and a list equals a tuple. Sets and dicts have no order. NaN and values that
-    are nested too deeply equal nothing.
+    A bool only equals a bool, and a string never equals a number. A date equals its ISO string, and a list equals a
+    tuple. NaN and values that are nested too deeply equal nothing.
     """
     try:
         return _key(value, text)

@@ -46,7 +46,9 @@ class _NoWarnings(GenerateJsonSchema):
 
 
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
-    """Return the schema of `cls` for a judge, without the fields in `without`, and the omitted constraints.
+    """Return the schema of `cls` for a judge, without the fields in `without` and without constraints that can give a
+    ground truth away, and descriptions of these constraints by field. Raises `TemplateError` for an annotation that
+    JSON Schema does not support.
 
     The schema contains keywords that constrain values, and the descriptions of fields. It has no titles, defaults,
     examples or docstrings. All properties are required and may be null, and no others are allowed. Fields for reasoning
@@ -57,8 +59,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
     These are patterns and `multiple_of`, bounds, literals and enums that allow only a single value, and a literal in a
     union with other types. Names of fields and classes are kept, but `self_check` warns if they contain a ground truth.
 
-    Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
-    model, because it would not be verified.
+    Also raises `TemplateError` for a `VerifiedField` in a nested model, because it would not be verified.
     """
     try:
         raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # not the override, which removes the verification data that is needed here
@@ -149,8 +150,11 @@ class _Cleaning:
         return cleaned
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
-        """Return a cleaned part. `place` consists of its definition ("" for the root) and its property. `single` is the
-        description that `unshown` gets for a single option in the part. If it is None, the option is kept.
+        """Return a part of a schema without what a judge does not see, and describe omitted constraints in `unshown`.
+        `place` consists of the part's definition ("" for the root) and its property.
+
+        `single` is the description that `unshown` gets for a single option in the part. If it is None, the option is
+        kept.
         """
         if not isinstance(part, dict):
             return part
@@ -194,8 +198,8 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Remove constraints from `part` that can give a ground truth away, and describe them in `unshown`. `part` may
-        be modified in place. For `place` and `single`, see `_clean`.
+        """Return `part` without constraints that can give a ground truth away, and add descriptions of them to
+        `unshown`. `part` may be modified in place. For `place` and `single`, see `_clean`.
         """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):

@@ -74,8 +74,8 @@ def shape_of_declaration(declaration: Declaration) -> Shape:
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """Return the shape of a class. The shape's `answer_class` is a subclass whose fields may be None. Raises
-    `TemplateError` if the class is invalid.
+    """Return the shape of a class, which is built once and stored on the class. The shape's `answer_class` is a
+    subclass whose fields may be None. Raises `TemplateError` if the class is invalid.
     """
     own = cls.__dict__.get("__shape__")
     if isinstance(own, Shape):
@@ -95,7 +95,9 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
 
 
 def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseAnswer]:
-    """Return a subclass of `cls` whose fields may be None. If an `opener` is given, the types are opened."""
+    """Return a subclass of `cls` whose fields may be None. If an `opener` is given, the types lose the constraints that
+    are not shown to a judge.
+    """
     fields: dict[str, Any] = {}
     for name, info in cls.model_fields.items():
         if name in OWN_FIELDS and not info.is_required():
@@ -179,8 +181,10 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
-    """Build the class of a declared model. All fields of the answer may be None. If an `opener` is given, their types
-    are opened. `built` maps names to the other classes of the source. Missing classes are built and added to it.
+    """Build the class of a declared model, and add the classes of the source that it needs to `built`.
+
+    All fields of the answer may be None. If an `opener` is given, their types lose the constraints that are not shown
+    to a judge.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}
@@ -203,7 +207,7 @@ def _model(
 
 
 def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
-    """Return the class or enum called `name` in the source, and store it in `built`."""
+    """Return the class or enum called `name` in the source, building it and storing it in `built` on the first call."""
     if name not in built:
         declared = declaration.classes[name]
         if isinstance(declared, ModelDeclaration):

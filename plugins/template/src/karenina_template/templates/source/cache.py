@@ -51,7 +51,9 @@ class _PatternMismatchError(ValueError):
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template for `source`, which has the given `split`, or None if no pattern applies."""
+    """Return the template for `source`, which has the given `split`, made from an earlier source that differs only in
+    some literals, or None if there is none.
+    """
     pattern = _find_pattern(split)
     if pattern is None:
         return None
@@ -84,8 +86,8 @@ def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
 def add_template(
     split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> None:
-    """Remember how `template` was parsed, unless this is the first source of its kind. If no pattern can be made, this
-    is remembered as well.
+    """Remember how `template` was parsed, so that `find_template` can make templates for sources that differ only in
+    some literals, unless this is the first source of its kind. If that is impossible, this is remembered as well.
     """
     with _lock:
         fixed = _fixed.get(split.rest, ())

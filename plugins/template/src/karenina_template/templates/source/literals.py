@@ -52,8 +52,8 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return `source` split into its literals and the rest. Returns None if the source is too long, or may contain
-    literals such as f-strings and bytes.
+    """Return `source` split into its literals, which include comments, and the rest, or None if the source is too long,
+    or may contain literals such as f-strings and bytes.
     """
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None
