@@ -27,10 +27,10 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command, or print shell completions.
+    """Run the command, or print shell completions. An unexpected exception prints a traceback and exits with 70; if
+    output cannot be written, the exit code is that of `exit_for`.
 
-    Imports are local so that Ctrl-C is handled before anything else. An unexpected exception prints a traceback and
-    exits with 70. If output cannot be written, the exit code is that of `exit_for`.
+    Imports are local so that Ctrl-C is handled before anything else.
     """
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit

@@ -41,10 +41,11 @@ def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[Turn
 
 
 def read_turns(bound: BoundTemplate, answer: BaseAnswer, conversation: Conversation) -> dict[str, str]:
-    """Make each field of `answer` read the assistant's text in its turn, and handle missing turns.
+    """Change `answer` so that each field reads the assistant's text in its turn, and return the reason for each field
+    that is ignored because its turn was left out, keyed by field.
 
-    A field whose turn was left out is ignored, unless `missing_turn` makes it wrong. If all fields would be ignored,
-    they are undecided instead. Returns the reason for each ignored field, keyed by field.
+    A field with `missing_turn` is wrong instead of ignored. If all fields would be ignored, they are undecided instead.
+    A field whose turn is missing for another reason is undecided, too.
     """
     texts: dict[str, str] = {}
     settled: dict[str, Undecided | Literal[False]] = {}

@@ -46,8 +46,8 @@ def make_note(text: str) -> Element:
 
 
 def make_heading(text: str) -> Element:
-    """Make a bold paragraph. Its text is cut to `MAX_CELL` characters. This is used instead of an HTML heading, which
-    would appear in the notebook's table of contents.
+    """Make a bold paragraph. Its text is cut to `MAX_CELL` characters. It is not an HTML heading, which would appear in
+    the notebook's table of contents.
     """
     element = Element("p")
     SubElement(element, "strong").text = shorten(text, MAX_CELL)
@@ -93,7 +93,9 @@ def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
 
 
 def _fill(place: Element, cell: Cell) -> None:
-    """Put an element or a string into a cell. Strings are cut to `MAX_CELL` characters."""
+    """Put an element or a string into the cell `place`. Strings are put on one line and cut to `MAX_CELL`
+    characters.
+    """
     if isinstance(cell, Element):
         place.append(cell)
     else:

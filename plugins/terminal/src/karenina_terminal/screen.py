@@ -87,10 +87,11 @@ class Screen:
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object that contains the list `name`, followed by the entries of `rest`.
+        """Print a JSON object that contains the list `name`, followed by the entries of `rest`. Each value is printed
+        on a line of its own as soon as it is read, so part of the output is there if `values` raises an exception.
 
-        Each value of the list is printed on a line of its own as soon as it is read. `rest` must not be empty. If a
-        value contains NaN or infinity, raises `ValueError`; earlier values have been printed by then.
+        `rest` must not be empty. If a value contains NaN or infinity, raises `ValueError`; earlier values have been
+        printed by then.
         """
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
@@ -116,10 +117,10 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """If a `KareninaError` is raised in the `with` block, print it as an error and exit with code 2.
+        """If a `KareninaError` is raised in the `with` block, print it as an error and exit with code 2. The exit code
+        is 130 after Ctrl-C, and 141 after a broken pipe. Other exceptions propagate.
 
-        A file name that is too long is reported in the same way. The exit code is 130 after Ctrl-C, and 141 after a
-        broken pipe. Other exceptions propagate.
+        A file name that is too long is reported like a `KareninaError`.
         """
         try:
             yield
@@ -159,10 +160,11 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row. Columns in `texts` are wrapped, and all other columns contain numbers.
+    """Print a table with a heading row. Columns in `texts` are wrapped, and all other columns contain numbers. In a
+    file or a pipe, each row is a single line.
 
-    The table fits the terminal, or the width in `COLUMNS`. In a file or a pipe, each row is a single line. Control
-    characters are shown in visible form.
+    On a terminal, or if `COLUMNS` is set, the table is made to fit that width. Control characters are shown in visible
+    form.
     """
     from karenina_terminal.text_layout import format_table
 

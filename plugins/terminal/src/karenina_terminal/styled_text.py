@@ -88,11 +88,11 @@ Content = Sequence[StyledText | StyledTable]
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of an indented grid with names in bold, next to their contents.
+    """Yield the lines of an indented grid with names in bold, next to their contents. Raises `ValueError` if there are
+    no rows or no contents. A name without contents has no line.
 
     Lines have the given width, but at least 28 columns. Names are never wrapped. If a name is empty, its contents
-    continue those of the previous name. A name without contents has no line. Raises `ValueError` if there are no rows
-    or no contents.
+    continue those of the previous name.
     """
     width = max(width, _NARROWEST) - _INDENT
     first = max([len(name) for name, _ in rows])
@@ -109,7 +109,7 @@ def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Li
 
 
 def _narrow(widths: list[int], room: int) -> list[int]:
-    """Reduce the widest columns to equal widths until all columns fit into `room`."""
+    """Return the column widths, with the widest reduced to equal widths until all columns fit into `room`."""
     widths = [min(width, room) for width in widths]
     while (excess := sum(widths) - room) > 0:
         widest = max(widths)

@@ -63,8 +63,8 @@ class ModelOptions:
 
     @classmethod
     def option_parameters(cls, taken: Set[str]) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for each setting's option. Option names in `taken` are used by the command's other options.
-        They are skipped with a warning.
+        """Yield a parameter for each setting's option. Option names in `taken`, which the command's other options use,
+        are skipped with a warning.
         """
         used, form = set(taken), f": {SPEC_HELP}"
         models = _settings()
@@ -165,7 +165,8 @@ def _texts() -> dict[str, ModelSetting]:
 
 def _settings() -> dict[str, ModelSetting]:
     """Return the settings whose values are models. If the plugins' settings cannot be listed, returns only those of the
-    core, so that the command's help can be printed. The command reports the problem when it reads its configuration.
+    core, without a warning, so that the command's help can be printed. The command reports the problem when it reads
+    its configuration.
     """
     from karenina_core.errors import ConfigError
     from karenina_core.plugins import Plugins, use_plugins

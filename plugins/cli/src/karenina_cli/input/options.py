@@ -54,10 +54,10 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`, which may be the name of a file or a preset.
+    """Return the file for `--config`, which may be the name of a file or a preset. A file in the working directory is
+    used instead of a preset with the same name; a note says which is used.
 
-    A path with a folder or suffix is returned unchanged, even if it does not exist. A note says which preset is used,
-    or that a file is used instead of a preset with the same name.
+    A path with a folder or suffix is returned unchanged, even if it does not exist.
 
     Raises `typer.BadParameter` if there is neither a file nor a preset, or if another user could have written the
     preset.

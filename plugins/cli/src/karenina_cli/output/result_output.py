@@ -133,10 +133,10 @@ def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[P
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table. `path` is the result file.
+    """Print results as a table. If there are more than `MAX_ROWS` results, only incorrect ones are printed, up to this
+    number. `path` is the result file.
 
-    If there are more than `MAX_ROWS` results, only incorrect ones are printed, up to this number. If several items
-    failed for the same reason, the first has a row, and the others are listed below the table.
+    If several items failed for the same reason, the first has a row, and the others are listed below the table.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -172,10 +172,11 @@ def _why(result: VerificationResult) -> Text:
 
 
 def print_results(console: Console, results: Results, path: Path | None = None, *, some: bool = False) -> None:
-    """Print results as a table if the terminal is wide, otherwise one by one. `path` is the result file.
+    """Print results as a table if the terminal is wide, otherwise one by one with cut answers. On a terminal, or with
+    `some`, only incorrect ones are printed if there are more than `MAX_ROWS`, up to this number. `path` is the result
+    file.
 
-    A terminal shows up to `MAX_ROWS` results, as in `print_table`. With `some`, this applies to other output too.
-    Answers are cut. If several items failed for the same reason, only the first is printed.
+    If several items failed for the same reason, only the first is printed in full.
     """
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
@@ -224,8 +225,8 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason, and if so, print a line for this one. Call this
-        once for each result, in order, because the failure is recorded.
+        """Return whether an earlier item failed for the same reason, and if so, print a line for this one. The failure
+        is recorded, so call this once for each result, in order.
         """
         if result.outcome.judged:
             return False

@@ -136,8 +136,8 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return what the runs that wrote `files` spent, or None if a journal is missing or unreadable. Runs with only free
-    models need no journal.
+    """Return what the runs that wrote `files` spent, from their journals, or None if a journal is missing or
+    unreadable. Runs with only free models need no journal.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal

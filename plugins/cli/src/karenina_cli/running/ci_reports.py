@@ -125,8 +125,8 @@ class Conditions:
             raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
-        """Yield a message for each condition that a group does not meet, and for each named group without results.
-        `missing` is the number of items that did not run. They count as unjudged in each group.
+        """Yield a message for each condition that a group does not meet, and for each named group without results. The
+        `missing` items that did not run count as unjudged in every group.
         """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
             entry.answering for entry in summary.groups
@@ -189,10 +189,11 @@ class CIReports:
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
-        """Write the reports. `failures` are the reasons why the run fails, for the summary.
+        """Write the reports. An existing JUnit file is replaced, and the summary is appended to the file named by
+        `STEP_SUMMARY`, or printed if that is not set. Raises `ConfigError` if writing fails.
 
-        The summary is appended to the file named by `STEP_SUMMARY`, or printed if that is not set. An existing JUnit
-        file is replaced; `check` makes sure that no other file is. Raises `ConfigError` if writing fails.
+        `check` makes sure that no file other than a JUnit file of Karenina is replaced. `failures` are the reasons why
+        the run fails, for the summary.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
@@ -214,8 +215,8 @@ def _format_rate_below(rate: float, limit: float) -> str:
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file cannot be read or is not JUnit XML written by Karenina. The file may be missing
-    or empty.
+    """Raise `ConfigError` if the file exists but cannot be read, or is not JUnit XML written by Karenina. An empty file
+    is accepted.
     """
     try:
         with path.open("rb") as file:

@@ -62,10 +62,11 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Read the declarations in a source. `digest` is its SHA-256 hash, which is used in trust errors.
+    """Read the declarations in a source without executing it. Raises `UntrustedTemplate` for code, and `TemplateError`
+    for invalid declarations.
 
-    Raises `UntrustedTemplate` for code, which is anything except docstrings, imports of known names, and classes with
-    annotated fields or enum members. Raises `TemplateError` for invalid declarations.
+    Code is anything except docstrings, imports of known names, and classes with annotated fields or enum members.
+    `digest` is the SHA-256 hash of the source, which is used in trust errors.
     """
     scope = Scope(digest)
     for statement in tree.body:
@@ -104,8 +105,8 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
 
 
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
-    """Record the names that a statement imports, or check the class that it defines. Raises `UntrustedTemplate` for
-    imports of unknown names, and for all other statements except docstrings.
+    """Add the names that an import statement defines to `scope`, or check the class that the statement defines. Raises
+    `UntrustedTemplate` for imports of unknown names, and for all other statements except docstrings.
     """
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
@@ -353,11 +354,11 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`.
+    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`. Parameters
+    that have no effect on a template, such as `alias`, are dropped.
 
-    Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for a
-    `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain
-    code.
+    `verified` is true for a `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate`
+    if a parameter may contain code.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
