@@ -212,7 +212,7 @@ class BenchmarkContent:
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append questions and return them. If one of them cannot be added, none is. This changes `date_modified`.
+        """Append questions, set `date_modified`, and return the questions. If one of them cannot be added, none is.
         Raises `ValueError` for a duplicate id, or for a trait name that is also in the global rubric.
         """
         added: dict[str, Question] = {}
@@ -245,8 +245,8 @@ class BenchmarkContent:
 
     @property
     def streamed(self) -> bool:
-        """Whether questions stay in the file and are built each time they are accessed. Accessing a question that
-        cannot be read then raises `BenchmarkFileError` with the line.
+        """Whether questions stay in the file and are built each time they are accessed. Accessing a question then
+        raises `BenchmarkFileError`, with the line, if it cannot be read or the file has changed.
         """
         return not isinstance(self._questions, dict)
 
@@ -278,8 +278,8 @@ class BenchmarkContent:
         return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, and move questions that cannot be read to `broken`. Does nothing if the
-        questions are in memory.
+        """Build all streamed questions once, and remove those that cannot be read, adding their errors to `broken`.
+        Does nothing if the questions are in memory.
         """
         for id in self.ids if self.streamed else ():
             try:
@@ -290,7 +290,7 @@ class BenchmarkContent:
                 self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
-        """Remove a question and return it. Raises `KeyError` if it does not exist."""
+        """Remove a question, set `date_modified`, and return the question. Raises `KeyError` if it does not exist."""
         question = self.get(question_id)
         del self._questions[question.id]
         if self._written_ids is not None:
@@ -299,8 +299,9 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question that has the same id, keeping its position and the spelling of the id. Raises `KeyError`
-        if there is none, and `ValueError` for a trait name that is also in the global rubric.
+        """Replace the question that has the same id, keeping its position and the spelling of the id, and set
+        `date_modified`. Raises `KeyError` if there is none, and `ValueError` for a trait name that is also in the
+        global rubric.
         """
         written = self.get(question.id).id
         self.rubric_for(question)
@@ -358,8 +359,9 @@ class BenchmarkContent:
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions that may contain one of `words`. This includes all questions that are in memory.
-        The lines of a streamed file are searched as text, so most of its questions need not be built.
+        """Iterate over the questions that may contain one of `words`. This includes all questions that are in memory,
+        whether they do or not. The lines of a streamed file are searched as text, so most of its questions need not be
+        built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
@@ -425,8 +427,8 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question as it would be saved, with the source of its template class. If the source is unavailable,
-    the question is returned unchanged.
+    """Return the question as it would be saved, with the source of its template class. If the source is unavailable, it
+    is returned unchanged.
     """
     if question.answer_class is None:
         return question

@@ -34,8 +34,8 @@ class Document:
     """The value's position in a file that has no lines, such as the row of a sheet."""
 
     def line(self, path: Place) -> int | None:
-        """Return the line of a place, or None. If the line is unknown, returns that of the nearest place that contains
-        it.
+        """Return the line of a value, or that of the nearest value that contains it if its own is unknown. Returns None
+        if there is none.
         """
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
@@ -125,7 +125,8 @@ class Section:
 
     def sections(self, key: str, problems: Problems) -> list[Section]:
         """Return the mappings in a list. A single mapping counts as a list of one, and a missing key as an empty list.
-        Entries that are not mappings are skipped and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
+        Entries that are not mappings are skipped, and their errors are added to `problems`. Raises `BenchmarkFileError`
+        for a scalar.
         """
         value = self.value.get(key)
         if value is None:

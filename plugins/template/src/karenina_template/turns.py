@@ -44,8 +44,8 @@ def read_turns(bound: BoundTemplate, answer: BaseAnswer, conversation: Conversat
     """Change `answer` so that each field reads the assistant's text in its turn, and return the reason for each field
     that is ignored because its turn was left out, keyed by field.
 
-    A field with `missing_turn` is wrong instead of ignored. If all fields would be ignored, they are undecided instead.
-    A field whose turn is missing for another reason is undecided, too.
+    A field whose `missing_turn` makes it wrong is not ignored. If all fields would be ignored, they are undecided
+    instead. A field whose turn is missing for another reason is undecided, too.
     """
     texts: dict[str, str] = {}
     settled: dict[str, Undecided | Literal[False]] = {}

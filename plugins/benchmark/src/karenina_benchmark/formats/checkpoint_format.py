@@ -213,10 +213,9 @@ def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scop
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """Read a benchmark from JSON-LD, or from JSON written by the reference project's graphical interface.
-
-    Errors in questions and global traits are collected in `broken`. Raises `BenchmarkFileError` for `path` if nothing
-    can be read.
+    """Read a benchmark from JSON-LD, or from JSON written by the reference project's graphical interface. Errors in
+    questions and global traits are not raised, but collected in `broken`. Raises `BenchmarkFileError` for `path` if
+    nothing can be read.
     """
     try:
         data = as_checkpoint(parse_object(text, path), path)
@@ -267,7 +266,9 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics, and add errors in traits to `broken`. A rubric without traits is None."""
+    """Set the benchmark's rubrics. Errors in traits are not raised, but added to `broken`. A rubric without traits is
+    None.
+    """
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):
@@ -338,8 +339,8 @@ def _check_version(properties: Properties, path: Path) -> None:
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
-    """Read the benchmark without its questions and traits. Raises `ValueError` if a value is invalid. All values that
-    were read are removed from `properties`.
+    """Read the benchmark without its questions and traits, removing the values that were read from `properties`. Raises
+    `ValueError` if a value is invalid.
     """
     benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
     benchmark.description = _read_text(data, "description", "")
@@ -399,8 +400,8 @@ def _read_item(item: object) -> Question:
 
 
 def _read_extra(value: object) -> dict[str, Any]:
-    """Read plugin fields. None means that there are no fields. Raises `ValueError` for any other field, because it
-    could replace one of the question's own fields.
+    """Return plugin fields unchanged, or an empty dict for None. Raises `ValueError` for a field that no plugin can
+    own, because it could replace one of the question's own fields.
     """
     if value is None:
         return {}
@@ -481,7 +482,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a JSON string. Anything else is returned unchanged."""
+    """Decode a JSON string. A string that is not JSON, or any other value, is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:

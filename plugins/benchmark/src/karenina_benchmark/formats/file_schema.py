@@ -212,8 +212,8 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add a model's schema to `defs`, with the `type` that it has in a file. The `type` is `name`, unless the model has
-    its own field `type`. If pydantic cannot create the schema, it only contains `type`.
+    """Add a model's schema to `defs`, with the `type` that it has in a file: `name`, unless the model has its own field
+    `type`. If pydantic cannot create the schema, it only contains `type`.
     """
     try:
         schema = model.model_json_schema(ref_template=_REF)
@@ -241,7 +241,9 @@ def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Mapping[str, t
 
 def _plugin_fields(models: Mapping[str, type[BaseModel]], defs: Schema) -> Schema:
     """Return the schemas of the fields of plugins, by full name and as tables for their packages. Definitions that they
-    refer to are added to `defs`. Fields of a model for which pydantic cannot make a schema may have any value.
+    refer to are added to `defs`.
+
+    Fields of a model for which pydantic cannot make a schema may have any value.
     """
     found: Schema = {}
     for name, model in models.items():
@@ -258,7 +260,9 @@ def _plugin_fields(models: Mapping[str, type[BaseModel]], defs: Schema) -> Schem
 
 
 def with_tables(properties: Mapping[str, Any]) -> Schema:
-    """Allow `my_package: {words: ...}` as an alternative to `my_package.words` in the properties."""
+    """Return the properties with `my_package: {words: ...}` as an alternative to `my_package.words`. The original
+    mapping is not changed.
+    """
     extended: Schema = dict(properties)
     for name, schema in properties.items():
         package, _, field = name.rpartition(".")

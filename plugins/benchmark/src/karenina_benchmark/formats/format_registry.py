@@ -184,11 +184,12 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a JSON file contains rows with arbitrary keys, as written by other programs.
+    """Return whether a JSON file contains rows with arbitrary keys, as written by other programs, judging by its
+    beginning. Raises `BenchmarkFileError` if the file cannot be read.
 
     JSON lines are rows, unless the first line is not an object or has keys that only benchmarks have, such as a
     declared `answer`. A `.json` document contains rows unless it is an object with the keys of a checkpoint. Empty
-    files and files with other suffixes contain no rows. Raises `BenchmarkFileError` if the file cannot be read.
+    files and files with other suffixes contain no rows.
     """
     try:
         if path.suffix.lower() not in LINES:
