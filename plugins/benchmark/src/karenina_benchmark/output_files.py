@@ -64,10 +64,9 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 
 
 def find_in_document(path: Path, document: Any) -> Conversation | None:
-    """Return the conversation in a JSON document, or None if it is a list of outputs.
-
-    A list of messages or events is a conversation, too. Raises `ConfigError` for anything else, such as an unknown
-    format or a conversation without an answer.
+    """Return the conversation in a JSON document, or None if it is a list of outputs. Raises `ConfigError` for anything
+    else, such as an unknown format or a conversation without an answer. A list of messages or events is a conversation,
+    too.
     """
     if isinstance(document, list):
         return find_in_rows(document, ())
@@ -107,7 +106,8 @@ _RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or comp
 
 
 def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
-    """Yield the outputs in a file.
+    """Yield the outputs in a file, which is read only when they are requested. Raises `ConfigError`, with the line, if
+    an output cannot be read, or if `columns` contains other names or does not apply to the file.
 
     A `.jsonl` file contains one output per line, and a `.json` file contains a list of outputs. An output is a JSON
     string, an object that is itself a conversation, or an object with `response` (or output, answer, text, trace,
@@ -116,8 +116,7 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     conversation, is one output, whose id is the name of the file.
 
     `columns` maps `response`, `id` and `question` to other names, and may contain `rows`, `sheet` and `encoding` for
-    `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read, or if
-    `columns` contains other names or does not apply to the file.
+    `karenina_toolkit.files.read_records`.
     """
     mapped = dict(columns or {})
     for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:

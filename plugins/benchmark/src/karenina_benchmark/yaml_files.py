@@ -61,11 +61,11 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML document. The value of an empty document is None.
+    """Parse a YAML document. The value of an empty document is None. Raises `BenchmarkFileError`, with the line, if the
+    document is invalid or too large.
 
-    Raises `BenchmarkFileError`, with the line, if the document is invalid or too large. If `problems` is given,
-    duplicate keys and values that cannot be read are added to it instead, and the first value of a duplicate key is
-    used.
+    If `problems` is given, duplicate keys and values that cannot be read are added to it instead, and the first value
+    of a duplicate key is used.
     """
     import yaml
 
@@ -186,8 +186,8 @@ class _Reader:
         return pairs
 
     def _own_pairs(self, node: MappingNode) -> _Pairs:
-        """Return a mapping's own keys and values, with `<<` treated like any other key. Duplicate keys are collected as
-        errors. Raises `BenchmarkFileError` for a key that is not a scalar.
+        """Return a mapping's own keys and values, with `<<` treated like any other key. A duplicate key is collected as
+        an error, and its first value is kept. Raises `BenchmarkFileError` for a key that is not a scalar.
         """
         self._check_tag(node, "map")
         first: _Pairs = {}

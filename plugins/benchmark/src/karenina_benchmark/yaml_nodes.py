@@ -105,10 +105,9 @@ def compose(text: str, max_nodes: int) -> Node | None:
 
 
 def _has_libyaml() -> bool:
-    """Return whether libyaml can be used.
-
-    It cannot be used if PyYAML has been imported twice, as in tests of pytest plugins. The extension module is not
-    loaded again, so its events and errors are not instances of PyYAML's new classes.
+    """Return whether libyaml can be used. It cannot if PyYAML has been imported twice, as in tests of pytest plugins,
+    because the extension module is not loaded again, so its events and errors are not instances of PyYAML's new
+    classes.
     """
     import yaml
 

@@ -183,8 +183,8 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a correct answer as the kind that the user specified, or return None if this is impossible. `marks` states
-    how the column writes numbers and dates. An empty cell gets the kind *empty*.
+    """Read a correct answer as the kind that the user specified, or return None if this is impossible. An empty cell is
+    read as *empty*, whatever the kind. `marks` states how the column writes numbers and dates.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -204,8 +204,8 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell contains no answer. Cells without an answer are None, an empty list, a number that is not
-    finite, and placeholders such as N/A or #DIV/0!.
+    """Return whether a cell contains no answer: None, an empty list, a number that is not finite, or a placeholder such
+    as N/A or #DIV/0!.
     """
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
@@ -268,7 +268,7 @@ def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Turn lists of lines into prose if at least as many texts with several lines are prose."""
+    """Return the answers, with lists of lines as prose if at least as many texts with several lines are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -279,8 +279,8 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Turn all texts into prose if more than half of them are. Lists that are strings with semicolons count as
-    texts.
+    """Return the answers, with all texts as prose if more than half of them are. Lists that are strings with semicolons
+    count as texts.
     """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
@@ -396,10 +396,10 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
-    """Read a string as a date, converted to ISO 8601 unless it is ambiguous.
+    """Read a string as a date, converted to ISO 8601. Returns None if the text is not a date, is a number or has a time
+    of day, or if the question asks for a name.
 
-    `day_first` decides between two possible dates. If it is None, the text stays as written. Returns None if the text
-    is not a date, is a number or has a time of day, or if the question asks for a name.
+    `day_first` decides between two possible dates. If it is None, an ambiguous text stays as written.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -435,7 +435,9 @@ def _offered_parts(text: str, question: str) -> list[str]:
 
 
 def _items(text: str) -> list[str]:
-    """Split a list that is in brackets or separated by semicolons or line breaks. Other texts give an empty list."""
+    """Split a list that is in brackets or separated by semicolons or line breaks, and return its items. The result is
+    empty for other texts.
+    """
     items = parse_list(text)
     if items is not None:
         return _flat_items(items)

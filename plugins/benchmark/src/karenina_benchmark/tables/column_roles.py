@@ -166,8 +166,10 @@ def choose_roles(
     given: Mapping[str, str] | None = None,
     taken: Collection[str] = (),
 ) -> Roles:
-    """Choose the column for each role by name. If names are ambiguous, the cells in `rows` decide. `given` contains the
-    user's own choices by role. Columns in `taken` are used for something else.
+    """Choose the column for each role by name. If names are ambiguous, the cells in `rows` decide. A role without a
+    fitting column is left out.
+
+    `given` contains the user's own choices by role. Columns in `taken` are used for something else.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
@@ -230,7 +232,7 @@ def choose_roles(
 
 
 def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
-    """Move the best column for a role from `free` to `chosen`."""
+    """Move the best column for a role from `free` to `chosen`, changing both. Nothing happens if there is none."""
     column = find_role(free, role)
     if column is not None:
         chosen[role] = column
@@ -238,7 +240,7 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column distinguishes rows that differ in the columns `of`. It must have more than half as many
+    """Return whether a column distinguishes rows that differ in the columns `of`: it has more than half as many
     distinct values as there are such rows, or no values at all. Rows without a value are ignored.
     """
     filled = [row for row in rows if row.get(column) is not None]
@@ -257,7 +259,7 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
     """Return the column with the correct answers, the candidates that contain grades, and all other candidates. The
-    column is None if there are several candidates and all have general names such as `expected_risk`.
+    column is None if there is no candidate, or if there are several and all have general names such as `expected_risk`.
     """
     ranked = [
         (rank, column)
@@ -316,8 +318,8 @@ def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column numbers the rows. It must contain unique integers, and have no name or a name like
-    `index` or `No`.
+    """Return whether a column numbers the rows: it contains unique integers, and has no name or a name like `index` or
+    `No`.
     """
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False

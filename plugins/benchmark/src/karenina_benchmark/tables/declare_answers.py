@@ -154,7 +154,9 @@ def declare_answers(
     descriptions: Sequence[str | None] | None = None,
     column: str = "",
 ) -> DeclaredAnswers:
-    """Declare the field for each correct answer in a column.
+    """Declare the field for each correct answer in a column. Nothing is raised for answers that cannot be compared:
+    they get no field, and the result says why. Raises `WrongTypeError` if a row specifies an unknown kind, or a kind
+    that does not fit its answer.
 
     `types` contains the kinds specified in the rows (`answer_kinds.KINDS`). All other kinds are detected. If `any_of`
     is set, each item of a list is a correct answer by itself. Otherwise, all items are needed. If `exact` is set,
@@ -162,8 +164,6 @@ def declare_answers(
     several fields. `descriptions` are the user's own descriptions. If `column` has a name like `must_include`, the
     cells contain strings to find in the response. `any_of` then depends on the name, and all other arguments are
     ignored.
-
-    Raises `WrongTypeError` if a row specifies an unknown kind, or a kind that does not fit its answer.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -226,7 +226,9 @@ def _pattern_of(item: object) -> str:
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Parse a list that is written as text in a cell. If it has only one distinct item, the item replaces the list."""
+    """Return a cell with a list that is written as text parsed. If it has only one distinct item, the item replaces the
+    list.
+    """
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -276,8 +278,8 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
-    """Return an answer of a type that a primitive reads, such as quantity. Raises `WrongTypeError` if the primitive
-    cannot read the answer.
+    """Return an answer of a type that a primitive reads, such as quantity. The answer stays as written; it is only
+    tried whether the primitive can read it. Raises `WrongTypeError` if it cannot.
     """
     if is_empty(cell.value):
         return Answer("empty")

@@ -14,10 +14,9 @@ class NotText(ValueError):
 
 
 def as_text(value: Any) -> str:
-    """Return a string, number, boolean, list of messages or list of content parts as a string.
-
-    A float without a fraction is written as an integer. Raises `NotText` for null, other lists and objects, images,
-    lone surrogates, and numbers that are not finite.
+    """Return a string, number, boolean, list of messages or list of content parts as a string. Raises `NotText` for
+    null, other lists and objects, images, lone surrogates, and numbers that are not finite. A float without a fraction
+    is written as an integer.
     """
     if isinstance(value, str):
         if has_lone_surrogate(value):

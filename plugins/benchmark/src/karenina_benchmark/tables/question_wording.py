@@ -77,8 +77,8 @@ def asks_a_name(question: str) -> bool:
 
 
 def asked_unit(question: str) -> str | None:
-    """Return the unit that a question asks for, such as *km* in "How long is it in km?". Returns None if there is no
-    unit or it is unclear.
+    """Return the unit that a question asks for, such as *km* in "How long is it in km?", or None if there is no unit or
+    it is unclear.
     """
     asking = _asking_part(question)
     if _PERCENT.search(asking):
@@ -129,8 +129,8 @@ def _may_be_unit(name: str, letters: bool) -> bool:
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the labels of the options in a question's text, such as *A) iron B) gold*. There must be at least two
-    without a gap, starting at A or 1. Letters are returned in upper case.
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*, or nothing unless there are at
+    least two without a gap, starting at A or 1. Letters are returned in upper case.
     """
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):
