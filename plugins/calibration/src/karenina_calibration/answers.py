@@ -151,11 +151,10 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return an answer's ground truth as text.
+    """Return an answer's ground truth as text: the reference answer, and the true values of any fields that differ from
+    it. If a known value fills a field, the field is shown with that value and its result.
 
-    It consists of the reference answer and the true values of any fields that differ from it. If a known value fills a
-    field, the field is shown with that value and its result. A boolean is written as *true* or *false*, as in extracted
-    values, even if the reference answer is `Yes` or `no`.
+    A boolean is written as *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
     """
     reference = answer.reference or ""
     word = _BOOLEANS.get(reference.strip().lower(), "")

@@ -140,8 +140,8 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Describe how many more labels would halve the interval, or that no number would. If the interval would remain
-    very wide, the text says that too few answers are labelled to tell.
+    """Describe how many more labels would halve the interval, or that no number would, or that too few answers are
+    labelled to tell.
     """
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
@@ -154,8 +154,9 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return the note about labels for a different ground truth. It names at most 8 questions. `questions` contains the
-    question ID of each answer with such a label. IDs may be repeated.
+    """Return the note about labels for a different ground truth, which do not count. It names at most 8 questions.
+
+    `questions` contains the question ID of each answer with such a label. IDs may be repeated.
     """
     distinct = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""

@@ -87,8 +87,8 @@ class Draw(BaseModel, defer_build=True):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Describe why this draw does not follow from its seed and the given answers. Returns None if it does. This
-        check is needed because the strata and their sizes determine the weight of each label.
+        """Return why this draw does not follow from its seed and the given answers, or None if it does. The strata and
+        their sizes determine the weight of each label, so they must not be made up.
         """
         members: list[list[Answer]] = [[] for _ in self.strata]
         for answer in answers.by_id.values():
@@ -150,9 +150,10 @@ def draw_answers(
     simple: bool = False,
     before: Draw | None = None,
 ) -> Draw:
-    """Draw `count` answers at random, stratified by model and, unless `simple` is set, by verdicts.
+    """Draw `count` answers at random, stratified by model and, unless `simple` is set, by verdicts. At least five
+    answers are drawn from each stratum, or all of them if it has fewer, so the total may exceed `count`. The same seed
+    draws the same answers. Nothing is written.
 
-    At least five answers are drawn from each stratum, or all of them if it has fewer, so the total may exceed `count`.
     A stratum with fewer than five answers is merged with another stratum of the same model. To extend an earlier draw,
     pass it as `before`. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError`
     if there are no answers.

@@ -47,8 +47,10 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of runs with a label file, or the reasons why there are none. A run without a `model`
-    has one entry per model. Runs without labels, and models with only trait scores, have no entry.
+    """Return the corrected rates of runs with a label file, or the reasons why there are none. Nothing is raised for
+    labels that cannot be used. Runs without labels, and models with only trait scores, have no entry.
+
+    A run without a `model` has one entry per model.
     """
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []

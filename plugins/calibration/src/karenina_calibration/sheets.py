@@ -43,12 +43,13 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write a sheet with the answers to label. It is an Excel file if the extension is `.xlsx`, and otherwise CSV.
+    """Write a sheet with the answers to label. An earlier sheet at `path` is renamed, and its new name is returned;
+    otherwise, None is returned. It is an Excel file if the extension is `.xlsx`, and otherwise CSV.
 
     The first row of an answer asks whether the answer is right. Further rows ask about each extracted value. If an
-    answer is shown again, the column `why` gives the reason. Verdicts are not shown. An earlier sheet at `path` is
-    renamed, and its new name is returned; otherwise, None is returned. Raises `ConfigError` if `path` is another kind
-    of file or cannot be written, and `LibraryMissing` if openpyxl is needed for an Excel file but not installed.
+    answer is shown again, the column `why` gives the reason. Verdicts are not shown. Raises `ConfigError` if `path` is
+    another kind of file or cannot be written, and `LibraryMissing` if openpyxl is needed for an Excel file but not
+    installed.
     """
     rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -84,7 +85,7 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
     """Return a function that writes the rows as an Excel workbook. Text is cut to 32,000 characters, and control
-    characters are replaced by U+FFFD. If openpyxl is not installed, raises `LibraryMissing` immediately.
+    characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook
@@ -116,14 +117,15 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 def read_sheet(
     path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
 ) -> tuple[list[Label], list[str]]:
-    """Read the labels in a sheet. Also returns the locations of rows for answers that are not in the results.
+    """Read the labels in a sheet. Rows without a label are skipped. Also returns the locations of rows for answers that
+    are not in the results.
 
     Rows without a name in the column `labeller` belong to `labeller`, and all labels get the given `time`. If the sheet
     lacks parts of a label, they are taken from the `earlier` label by the same labeller.
 
     Sheets from elsewhere need the column `right` (or `human_label`) and either `item` or `question_id`. If a question
-    has several answers, they also need `answering_model` and `replicate`. Rows without a label are skipped. Raises
-    `ConfigError` if the sheet cannot be read, if a column is missing, or if a label is not yes, no or unclear.
+    has several answers, they also need `answering_model` and `replicate`. Raises `ConfigError` if the sheet cannot be
+    read, if a column is missing, or if a label is not yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
@@ -151,7 +153,7 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Add the parts of an earlier label that are missing from the rows."""
+    """Return the label with the parts of an earlier label that are missing from the rows."""
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))

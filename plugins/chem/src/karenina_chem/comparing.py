@@ -117,7 +117,7 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
 
 def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
     """Return whether two structures are the same without the bonds of metals. Raises `OutOfReach` if bonds may matter.
-    They cannot matter if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
+    They cannot if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
     """
     apart = [taken_apart(mol) for mol in (truth, value)]
     if None in apart:
@@ -243,7 +243,9 @@ def _moved_between_carbons(mol: Mol, form: Mol) -> bool:
 
 
 def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether a structure has an InChIKey. Raises `OutOfReach` if a key does not tell."""
+    """Return whether a structure has an InChIKey. Raises `OutOfReach` if a key, which does not contain the structure,
+    does not tell.
+    """
     own = inchi.MolToInchiKey(mol)  # type: ignore[no-untyped-call]
     if key == own:
         return True

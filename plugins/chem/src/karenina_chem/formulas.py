@@ -83,8 +83,8 @@ class Formula:
 
 
 def read(text: str, names: Sequence[str]) -> list[Formula]:
-    """Return the meanings of a formula. There are two if a number may be that of the charge, as in *O2-*. A name behind
-    it, which may be one of `names`, has no meaning. Raises `NotReadable`, and `WordsBesideFormula`.
+    """Return the meanings of a formula. There are two if a number may be that of the charge, as in *O2-*. Raises
+    `NotReadable`, and `WordsBesideFormula` for words behind it, unless they are a name, such as one of `names`.
     """
     if len(text) > _LONGEST:
         raise NotReadable(f"it has more than {_LONGEST} characters")

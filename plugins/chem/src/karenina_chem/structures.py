@@ -165,10 +165,9 @@ def through_inchi(mol: Mol) -> Mol:
 
 
 def parent(mol: Mol) -> Mol:
-    """Return the largest organic part without the charges of acids and bases.
-
-    It is the structure itself if nothing in it is organic, or if the charge of the part is that of a carbon atom: then
-    it is no salt of an acid, and the metal beside it counts.
+    """Return the largest organic part without the charges of acids and bases, or the structure itself if nothing in it
+    is organic, or if the charge of the part is that of a carbon atom: then it is no salt of an acid, and the metal
+    beside it counts.
     """
     largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
     if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()) or largest.HasSubstructMatch(_carbon_ion()):

@@ -72,10 +72,10 @@ def _is_closed(text: str) -> bool:
 
 
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
-    """Return the texts that may be structures in a text that was cleaned, and whether all of them have to be.
+    """Return the texts that may be structures in a text that was cleaned, and whether all of them have to be. Words
+    beside a structure that are neither a name nor without meaning, such as *deprotonated*, are among the texts.
 
-    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*). Words beside
-    it that are neither a name nor without meaning, such as *deprotonated*, are among the texts.
+    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
     """
     if not re.search(r"\s", text):
         return [text], True

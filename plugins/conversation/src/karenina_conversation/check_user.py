@@ -112,7 +112,9 @@ class CheckUser(Stage):
         return config.section(ConversationSettings).check_user
 
     async def execute(self, context: VerificationContext) -> None:
-        """Check the user's messages, and end the item if there is a fault."""
+        """Check the user's messages, and end the item with an error if there is a fault. If the judge cannot be asked,
+        a warning is logged, and only the messages' texts are checked for ground truths.
+        """
         conversation = context.get_artifact(CONVERSATION)
         user = cast("QuestionFields", context.question_settings).user
         assert user is not None
@@ -143,8 +145,8 @@ class CheckUser(Stage):
 
 
 def find_spoken_truth(conversation: Conversation, user: UserBrief, bound: BoundTemplate) -> UserFault | None:
-    """Return the fault of a user who says a ground truth first, or None if it does not. Only text and numbers that can
-    be recognized count, and only in fields that a judge fills without a list of choices.
+    """Return the fault of a user who says a ground truth first, or None if it does not. No model is called. Only text
+    and numbers that can be recognized count, and only in fields that a judge fills without a list of choices.
     """
     heard = [describe_brief(user, conversation.taken[0].said or ""), *texts_in(user.knows)]
     for before, turn in pairwise(conversation.taken):

@@ -100,8 +100,9 @@ class SimulatedUser:
     _messages: list[Message] = field(default_factory=list)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Return the next message, or why there is none. Raises `SimulatedUserFailed` if the call fails, or if two
-        replies are empty, are too long, are written as the assistant, or are otherwise unusable.
+        """Call the model that plays the user, and return the next message, or why there is none. Raises
+        `SimulatedUserFailed` if the call fails, or if two replies are empty, are too long, are written as the
+        assistant, or are otherwise unusable.
         """
         last = history[-1]
         if not self._messages:
@@ -160,10 +161,10 @@ class _Unusable(InvalidReply):
 
 
 def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -> UserReply:
-    """Return a user's reply to the assistant's `answer`.
+    """Return a user's reply to the assistant's `answer`. Raises `InvalidReply` if the reply is empty, too long, or
+    written as the assistant (see `speaks_as_assistant`).
 
-    A user with something left to say is not done: such a reply is refused and, with `lenient`, read as not done. Raises
-    `InvalidReply` if the reply is empty, too long, or written as the assistant (see `speaks_as_assistant`).
+    A user with something left to say is not done: such a reply is refused and, with `lenient`, read as not done.
     """
     say, done, reached = data["say"], data["done"] is True, data["reached"] is True
     text = say.strip() if isinstance(say, str) else ""
@@ -202,10 +203,9 @@ def _find_fault(text: str, answer: str) -> tuple[str, str] | None:
 
 
 def speaks_as_assistant(said: str, answer: str) -> str | None:
-    """Return why a message of the user is written as the assistant, or None if no program can tell.
-
-    This is so if it begins with the assistant's name as a label (`Assistant:`, `AI:`, `Support agent:`), repeats the
-    assistant's last `answer` of at least four words word for word, or contains a special token of chat models.
+    """Return why a message of the user is written as the assistant, or None if no program can tell: it begins with the
+    assistant's name as a label (`Assistant:`, `AI:`, `Support agent:`), repeats the assistant's last `answer` of at
+    least four words word for word, or contains a special token of chat models.
     """
     if label := _LABEL.match(said):
         return f"begins with {label[0].strip()!r}"

@@ -63,8 +63,8 @@ class Script:
     _left_out: set[int] = field(default_factory=set)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Return the next message whose condition holds, or the end. Raises `ConditionUndecided` if a primitive cannot
-        decide.
+        """Return the next message whose condition holds, or the end. Entries before it are passed over for good. Raises
+        `ConditionUndecided` if a primitive cannot decide.
         """
         return self.advance(history[-1])
 
@@ -103,8 +103,8 @@ class Script:
 
 
 def holds(condition: Condition, last: ConversationTurn) -> bool:
-    """Return whether a condition holds for what the model did in its last turn. A text is compared with the turn's
-    answer, which is empty if there is none. Raises `ConditionUndecided` if the primitive cannot decide or fails.
+    """Return whether a condition holds for what the model did in its last turn. Raises `ConditionUndecided` if the
+    primitive cannot decide or fails. A text is compared with the turn's answer, which is empty if there is none.
     """
     tool = condition.not_tool if condition.tool is None else condition.tool
     if tool is not None:

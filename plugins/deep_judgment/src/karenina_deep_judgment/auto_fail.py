@@ -44,10 +44,9 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if it should run.
-
-        The stage is skipped if deep judgment was not performed or requested no excerpts, if every attribute has
-        excerpts, if the fields are undecided, or if the model abstained.
+        """Return the reason for skipping the stage, or None if it should run. It is skipped if deep judgment was not
+        performed or requested no excerpts, if every attribute has excerpts, if the fields are undecided, or if the
+        model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
@@ -118,8 +117,8 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if it should run. The stage is skipped if deep judgment was
-        not performed, if all scored traits have excerpts, or if the model abstained.
+        """Return the reason for skipping the stage, or None if it should run. It is skipped if deep judgment was not
+        performed, if all scored traits have excerpts, or if the model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"

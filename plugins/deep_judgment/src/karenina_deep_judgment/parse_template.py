@@ -149,8 +149,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
         settings: DeepJudgmentSettings,
         progress: _Progress,
     ) -> None:
-        """Add the excerpts for each attribute to `progress`. If `deep_judgment_search_enabled` is set, their risks are
-        added too.
+        """Add the excerpts for each attribute to `progress`, with their risks if `deep_judgment_search_enabled` is set.
+        Quotations that the response does not contain are recorded as rejected.
         """
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,

@@ -38,8 +38,8 @@ def plain_words(text: str) -> str:
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in order. Numbers directly after a letter or a point (`B12`) are ignored. Commas
-    and no-break spaces between groups of three digits are removed. The decimal separator is a point.
+    """Return the numbers in a text, in order. Numbers directly after a letter or a point (`B12`) are ignored. The
+    decimal separator is a point; commas and no-break spaces between groups of three digits are removed.
     """
     cleaned = (re.sub(r"[,\u202f\u00a0]", "", number).replace("\u2212", "-") for number in _NUMBER.findall(text))
     return [Decimal(number) for number in cleaned]
@@ -109,7 +109,8 @@ class DraftBrief(BaseModel, defer_build=True):
 
 def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswer, ...]:
     """Choose up to two answers to other questions that differ from the answer to `questions[place]`. Answers of the
-    same kind are preferred. The search starts with the next question.
+    same kind are preferred, so that a draft is tried on what it could confuse. The search starts with the next
+    question.
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]

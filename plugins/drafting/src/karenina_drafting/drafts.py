@@ -75,8 +75,8 @@ def _make_draft(question: Question, result: VerificationResult | None, others: t
 
 
 def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> None:
-    """Write the drafts as a YAML benchmark called `name`, with a comment for each question. The first line contains the
-    name of the `model`. Raises `ConfigError` if the file exists or cannot be written.
+    """Write the drafts as a YAML benchmark called `name`, with a comment for each question. Raises `ConfigError` if the
+    file exists, or cannot be written. The first line contains the name of the `model`.
     """
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -69,8 +69,8 @@ class Proposal(BaseModel):
 
 
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
-    """Declare the proposed template, as under `answer` in a YAML file. Raises `ProposalError` with all problems, one
-    per line, or if the number of fields is not between one and eight.
+    """Declare the proposed template, as under `answer` in a YAML file. Nothing in the proposal is executed. Raises
+    `ProposalError` with all problems, one per line, or if the number of fields is not between one and eight.
     """
     fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -91,8 +91,8 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
 
 
 def _declare_field(field: ProposedField) -> dict[str, Any]:
-    """Declare a field. Raises `ProposalError` if the ground truth is empty or does not fit the primitive, if a string
-    is too long, or if there are too many values.
+    """Declare a field. Raises `ProposalError`, with a text for the model, if the ground truth is empty or does not fit
+    the primitive, if a string is too long, or if there are too many values.
     """
     texts = [text.strip() for text in field.ground_truth]
     if not texts or not all(texts):
@@ -111,9 +111,7 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a string. Other values and synonyms that differ from it are accepted
-    as well.
-    """
+    """Return the type, ground truth and rule for a string. The other values and the synonyms are accepted as well."""
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
     canonical = normalize(truth, _steps(truth))
@@ -125,10 +123,9 @@ def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, objec
 
 
 def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a number. `NumericExact` with a whole number has the type `int`.
-
-    Raises `ProposalError` unless the ground truth is a single string with one number. `NumericTolerance` also requires
-    a valid tolerance.
+    """Return the type, ground truth and rule for a number. Raises `ProposalError` unless the ground truth is a single
+    string with one number; `NumericTolerance` also requires a valid tolerance. `NumericExact` with a whole number has
+    the type `int`.
     """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:

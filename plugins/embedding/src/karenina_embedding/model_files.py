@@ -69,11 +69,11 @@ def explain_missing_library() -> str | None:
 
 
 def find_model(name: str) -> Path:
-    """Return the folder or zip file of a model.
+    """Return the folder or zip file of a model. Nothing is downloaded. Raises `ModelUnavailable`, with an explanation
+    of how to get it, if the model is not found.
 
     `name` is either the path of a folder, which must contain a slash, or a plain name. Plain names are looked up in
-    installed packages and then in the Hugging Face cache. Raises `ModelUnavailable` if the model is not found. The
-    message explains how to get it.
+    installed packages and then in the Hugging Face cache.
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and os.path.lexists(folder) and folder.is_dir():
@@ -95,8 +95,8 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
-    """Find a model in the installed packages. Return None if no package contains it. Raises `ModelUnavailable` if the
-    weights in the package are not the expected ones.
+    """Return the place of a model in the installed packages, or None if no package contains it. Raises
+    `ModelUnavailable` if the weights in the package are not the expected ones.
     """
     packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
     for package in packaged.packages if packaged is not None else ():
@@ -119,8 +119,8 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """Return the SHA-256 digest of the weights in a folder or zip file, computed once per path. Returns None if there
-    are no weights.
+    """Return the SHA-256 digest of the weights in a folder or zip file, or None if there are none. It is computed once
+    per path, even if the file changes.
     """
     try:
         if path.is_dir():
@@ -133,8 +133,8 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
-    """Find a model in the Hugging Face cache, or return None. Nothing is downloaded. A name without a slash refers to a
-    sentence-transformers model.
+    """Return the folder of a model in the Hugging Face cache, or None. Nothing is downloaded. A name without a slash
+    refers to a sentence-transformers model.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
