@@ -71,8 +71,9 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
 
 
 def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:
-    """Flatten namespace tables: `my_package: {words: 3}` becomes `my_package.words: 3`. Names in `known` are not
-    treated as namespaces. Raises `ValueError` if a name is given in both forms.
+    """Return the values with the tables of plugin packages flattened: `my_package: {words: 3}` becomes
+    `my_package.words: 3`. Names in `known` are never such packages. Raises `ValueError` if a name is given in both
+    forms.
     """
     flat: dict[str, Any] = {}
     for name, value in values.items():

@@ -59,7 +59,7 @@ def compose(text: str) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, with U+FFFD."""
+    """Return the text with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -68,7 +68,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: Any) -> Any:
-    """Apply `replace_surrogates` to all strings in a JSON value, including the keys of objects."""
+    """Return a copy of a JSON value with U+FFFD in place of lone surrogates, also in the keys of objects."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):

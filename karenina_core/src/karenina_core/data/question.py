@@ -83,7 +83,9 @@ class Question(BaseModel, defer_build=True):
     @model_validator(mode="wrap")
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Store a template class as `_answer_class` instead of in `answer_template`, and fill in a missing id."""
+        """Build the question, with a template class in `_answer_class` instead of `answer_template`, and with an id
+        derived from its text and attachments if it has none.
+        """
         answer_class: object = None
         if isinstance(data, (dict, Mapping)) and isinstance(data.get("answer_template"), type):
             answer_class = data["answer_template"]

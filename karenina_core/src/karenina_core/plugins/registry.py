@@ -241,10 +241,8 @@ class Plugins:
                 logger.warning("the plugin selection contains %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
-        """Register a plugin with pluggy unless it is already registered.
-
-        Returns the reason if the plugin is rejected, otherwise None. Raises pluggy's `PluginValidationError` or
-        `ValueError` if the plugin does not match the specifications.
+        """Register a plugin with pluggy unless it is already registered. Returns the reason if the plugin is rejected,
+        otherwise None. Raises pluggy's `PluginValidationError` or `ValueError` if it does not match the specifications.
         """
         hashing: object = plugin.__hash__
         failure = "the plugin is not hashable; set eq=False" if hashing is None else version_mismatch(plugin)

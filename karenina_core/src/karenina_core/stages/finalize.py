@@ -119,8 +119,8 @@ def verify_result(state: State) -> bool | None:
     """Return the verdict: False after a veto, None if nothing was compared, the fields are undecided or an error
     occurred, and otherwise whether fields and patterns match.
 
-    The verdict is None if nothing was compared. It is also None if the fields are undecided and no pattern fails. An
-    error after a veto changes the outcome (the item is not judged and does not count in any rate), but not the verdict.
+    If the fields are undecided but a pattern fails, the verdict is False. An error after a veto changes the outcome
+    (the item is not judged and does not count in any rate), but not the verdict.
     """
     if state.all_vetoes():
         return False

@@ -253,7 +253,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
 
 
 def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
-    """Set an outcome without a verdict on a result, in place. `why` is the reason."""
+    """Change `now` to an outcome without a verdict, with `why` as its error, and return it."""
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

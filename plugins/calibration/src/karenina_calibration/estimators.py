@@ -144,7 +144,7 @@ class CorrectedDifference:
 
 
 def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDifference:
-    """Subtract the rate `b` from the rate `a`. The interval takes into account that they may share questions."""
+    """Return the rate `a` minus the rate `b`. The interval takes into account that they may share questions."""
     units = a.influence.keys() | b.influence.keys()
     squares = sum((a.influence.get(unit, 0.0) - b.influence.get(unit, 0.0)) ** 2 for unit in units)
     degrees = max(1, len(units) - 1)

@@ -376,7 +376,7 @@ def _last_word(text: str, start: int, end: int) -> int:
 
 
 def _without_quotes(excerpt: str) -> str:
-    """Remove the quotation marks around an excerpt if both are the same."""
+    """Return an excerpt without the quotation marks around it, if both are the same."""
     if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
         return excerpt[1:-1].strip()
     return excerpt

@@ -85,7 +85,7 @@ def find_model(name: str) -> Path:
 
 
 def _check_folder(folder: Path) -> Path:
-    """Resolve the path of a folder. Raises `ModelUnavailable` if the folder contains no embedding model."""
+    """Return the folder's resolved path. Raises `ModelUnavailable` if the folder contains no embedding model."""
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
             f"the folder {folder} does not contain an embedding model (no modules.json or config.json); specify a "

@@ -97,7 +97,9 @@ def models_in(value: Any) -> list[Any]:
 
 
 def map_models(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Replace each model in `value`, the value of a setting that contains models, with the result of `change`."""
+    """Return a setting's value, which may be a model, a list of models or None, with the result of `change` in place of
+    each model.
+    """
     if value is None:
         return None
     return [change(model) for model in value] if isinstance(value, (list, tuple)) else change(value)

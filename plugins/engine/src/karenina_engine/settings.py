@@ -165,7 +165,9 @@ def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
 
 
 def _translate_limits(value: Any) -> dict[str, Any]:
-    """Translate limits by model to `model_concurrency`, or a single limit to `max_concurrency`."""
+    """Return limits by model as `model_concurrency`, or a single limit as `max_concurrency`. The value is not
+    checked.
+    """
     if isinstance(value, Mapping):
         return {"model_concurrency": dict(value)}
     return {"max_concurrency": value}

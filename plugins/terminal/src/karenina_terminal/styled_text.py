@@ -159,7 +159,7 @@ def _split_lines(parts: Line) -> list[Line]:
 
 
 def _expand_tabs(parts: Line) -> Line:
-    """Replace the tabs in a line with spaces."""
+    """Return a line with spaces in place of its tabs."""
     position = 0
     expanded = []
     for text, style in parts:
@@ -208,7 +208,7 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Cut a line to `width`. If this cuts a wide character in half, a space takes its place. `plain` is the line
+    """Return a line cut to `width`. If this cuts a wide character in half, a space takes its place. `plain` is the line
     without styles.
     """
     text = set_cell_size(plain, width)
@@ -219,7 +219,7 @@ def _crop(parts: Line, plain: str, width: int) -> Line:
 
 
 def _pad(line: Line, width: int, style: str) -> Line:
-    """Pad a line to `width` with spaces in the given style."""
+    """Return a line padded to `width` with spaces in the given style. A longer line is returned unchanged."""
     missing = width - sum(cell_len(text) for text, _ in line)
     if missing <= 0:
         return line
@@ -246,7 +246,7 @@ class LineWriter:
         self._codes: dict[str, tuple[str, str]] = {"": ("", "")}
 
     def write(self, lines: Iterable[Line]) -> None:
-        """Write the given lines."""
+        """Print the lines in one call, with style codes on a terminal, and as plain text elsewhere."""
         if self._console.is_terminal:
             texts = ["".join([self._paint(part) for part in line if part[0]]) for line in lines]
         else:

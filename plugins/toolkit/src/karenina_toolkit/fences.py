@@ -70,7 +70,7 @@ def break_special_tokens(text: str) -> str:
 
 
 def restore_special_tokens(value: Any) -> Any:
-    """Restore special tokens in the strings of a JSON value, except in the keys of objects."""
+    """Return a copy of a JSON value with the special tokens in its strings restored, except in the keys of objects."""
     if isinstance(value, str):
         return _patterns()[1].sub(_restore, value) if _BAR in value else value
     if isinstance(value, dict):

@@ -30,8 +30,8 @@ def is_blank(text: str) -> bool:
 
 
 def clean(text: str) -> str:
-    r"""Replace unprintable characters in `text`, so that it cannot control the terminal. Tabs and line breaks are kept,
-    other whitespace becomes a space, and anything else its code, such as `\x1b`.
+    r"""Return `text` with unprintable characters replaced, so that it cannot control the terminal. Tabs and line breaks
+    are kept, other whitespace becomes a space, and anything else its code, such as `\x1b`.
     """
     return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else _visible(match[0]), text)
 

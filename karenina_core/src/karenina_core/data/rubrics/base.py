@@ -175,8 +175,8 @@ class ScaledTrait(RubricTrait):
     @model_validator(mode="before")
     @classmethod
     def _schema_of_a_class(cls, data: Any) -> Any:
-        """Fill in `template_schema` if `kind` is a pydantic class or has a `schema`. For the kind `template`,
-        `higher_is_better` defaults to None.
+        """Return the data with `template_schema` filled in if `kind` is a pydantic class or has a `schema`. For the
+        kind `template`, `higher_is_better` defaults to None.
         """
         if not isinstance(data, Mapping):
             return data
@@ -192,7 +192,7 @@ class ScaledTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
-        """Fill in missing limits: 1 and 5, or the positions of the first and last class. Raises `ValueError` if the
+        """Set missing limits: to 1 and 5, or to the positions of the first and last class. Raises `ValueError` if the
         classes, schema, direction or limits do not match the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):

@@ -68,7 +68,7 @@ def _is_parts(value: Any) -> bool:
 
 
 def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Join the texts in content parts, one per line and without reasoning. Raises `NotText` for media."""
+    """Return the texts in content parts, one per line and without reasoning. Raises `NotText` for media."""
     texts = []
     for part in parts:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):

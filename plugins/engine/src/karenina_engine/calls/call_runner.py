@@ -179,7 +179,9 @@ class CallRunner:
         return making if observers is None or not observers.observes_calls else self._observe(call, making, observers)
 
     async def _observe(self, call: Call, making: Awaitable[R], observers: CallListener) -> R:
-        """Await `making`, and report the call's start and outcome to the observers."""
+        """Await `making`, report the call's start and outcome to the observers, and return the reply or raise its
+        error.
+        """
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None

@@ -604,8 +604,8 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Hide the values of a table, except for strings that contain `${`. A value that is not a table is hidden
-    entirely.
+    """Return a table with its values hidden, except for strings that contain `${`. A value that is not a table is
+    hidden entirely.
     """
     if not isinstance(values, Mapping):
         return _HIDDEN

@@ -92,7 +92,7 @@ class PriceTable:
         return {"lists": dict(self._editions), "models": models}
 
     def _find(self, model: ModelConfig) -> Price:
-        """Look up the price of a model.
+        """Return the price of a model. It has no tariff if the price is unknown; its text then says how to set one.
 
         The user's own prices come first. Without one, recorded and local models are free, and other models are looked
         up in the price lists. If a server on localhost is not in any list, it is assumed to be free unless the user has

@@ -305,8 +305,9 @@ def repaired_path(path: Path) -> Path:
 
 
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
-    """Lock the journal until `unlock` is called or the process ends. Raises `JournalInUse` if another process holds the
-    lock for more than `_LOCK_TIMEOUT` seconds, and `JournalError` if the file cannot be locked.
+    """Lock the journal, creating its folder if necessary, until `unlock` is called or the process ends. Raises
+    `JournalInUse` if another process holds the lock for more than `_LOCK_TIMEOUT` seconds, and `JournalError` if the
+    file cannot be locked.
 
     The lock is held on the file `<path>.lock`. If the process is killed, that file remains but is no longer locked. The
     journal's folder is created if necessary. Also raises `JournalError` if an earlier repair was interrupted and

@@ -192,8 +192,8 @@ DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionE
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
-    """Sum the rows of `spent` over all sessions, by model, stage and judge. Raises `JournalDamaged` if a row is
-    damaged.
+    """Return the sums of the rows of `spent` over all sessions, by model, stage and judge. Raises `JournalDamaged` if a
+    row is damaged.
     """
     lines: dict[tuple[str, ...], LedgerLine] = {}
     for row in rows:

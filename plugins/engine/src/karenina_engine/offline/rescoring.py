@@ -351,14 +351,14 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    """Rescore the questions at the given indexes in an event loop of their own."""
+    """Rescore the questions at the given indexes in an event loop of their own, and return the report."""
     from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore the given questions, and report them in run order. Items with a missing reply become errors."""
+    """Rescore the given questions, and return what changed, in run order. Items with a missing reply become errors."""
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:

@@ -55,7 +55,7 @@ class Rate(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_undecided_if_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit the two values for undecided items if there are none."""
+        """Serialize the rate without the two values for undecided items if there are none."""
         values: dict[str, Any] = serialize(self)
         if not self.undecided:
             values.pop("undecided", None)

@@ -72,7 +72,7 @@ def is_own(row: Any) -> bool:
 
 
 def _with_run(row: Any, name: str) -> Any:
-    """Add the run's name to an archived result that has none."""
+    """Return an archived result with the run's name, unless it has one. Any other value is returned unchanged."""
     if not is_row(row) or row["metadata"].get("run_name") is not None:
         return row
     return {**row, "metadata": {**row["metadata"], "run_name": name}}

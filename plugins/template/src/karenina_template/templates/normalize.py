@@ -81,7 +81,7 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
-    """Remove punctuation once. Removing some marks may make others removable."""
+    """Return the text after removing punctuation once. Removing some marks may make others removable."""
     fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0

@@ -136,7 +136,7 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
     """Return an empty turn, which ends the run, if `error` means that the model's turn after tool results was empty.
     Otherwise, return None.
 
-    Stages decide whether there is an answer, because it may be in the workspace. -
+    Stages decide whether there is an answer, because it may be in the workspace.
     """
     if error.category is not ErrorCategory.EMPTY or not trace or trace[-1].role != "tool":
         return None
@@ -295,8 +295,8 @@ def _join(before: Message, after: Message) -> Message:
 
 
 def _with_ids(turn: Turn, number: int) -> Turn:
-    """Give an id to each call that has none, so that results can be matched to calls. The ids contain `number`, the
-    number of the turn, to make them unique.
+    """Return a turn with an id for each call that has none, so that results can be matched to calls. The ids contain
+    `number`, the number of the turn, to make them unique.
     """
     if all(call.id for call in turn.message.tool_calls):
         return turn

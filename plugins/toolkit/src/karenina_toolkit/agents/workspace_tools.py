@@ -87,8 +87,8 @@ class _WorkspaceTool(ABC):
         """
 
     def locate(self, path: str) -> Path:
-        """Resolve `path`, which need not exist. Raises `ToolError` if the path is outside the workspace or deeper than
-        `DEEPEST`, and `OSError` if its links form a loop.
+        """Return `path`, which need not exist, with its links resolved. Raises `ToolError` if the path is outside the
+        workspace or deeper than `DEEPEST`, and `OSError` if its links form a loop.
         """
         relative = PurePosixPath(path)
         if relative.is_absolute() or ".." in relative.parts or "\0" in path:

@@ -214,7 +214,7 @@ def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
 
 
 def _without_wrappers(text: str) -> str:
-    """Remove call wrappers from the end of the text, and strip whitespace."""
+    """Return the text without call wrappers at its end, and without whitespace around it."""
     end = len(text)
     while (match := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
         end = match.start()

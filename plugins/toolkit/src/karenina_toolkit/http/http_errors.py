@@ -318,7 +318,7 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _join_details(details: Sequence[Any]) -> str:
-    """Join the problems in a list, each with its location but without the quoted input."""
+    """Return the problems in a list as one text, each with its location but without the quoted input."""
     problems = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""

@@ -155,8 +155,8 @@ def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Replace each secret in `text`, and each part of at least 8 characters of a secret, with `***`. Whole words that
-    also occur in a secret stay, unless there are asterisks next to them.
+    """Return `text` with `***` in place of each secret, and of each part of at least 8 characters of a secret. Whole
+    words that also occur in a secret stay, unless there are asterisks next to them.
 
     This also handles servers that shorten keys or put asterisks in the middle. An example of a whole word is
     `production` in `production-4711`.
@@ -171,7 +171,7 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _mask_parts(text: str, secret: str) -> str:
-    """Mask every substring of `secret` with at least 8 characters that occurs in `text`, except for ordinary words."""
+    """Return `text` with every substring of `secret` with at least 8 characters masked, except for ordinary words."""
     starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
     pieces: list[str] = []
     shown = at = 0

@@ -109,7 +109,7 @@ def _is_before_mathematics(match: re.Match[str]) -> bool:
 
 
 def _restore_path(match: re.Match[str]) -> str:
-    """Restore the backslashes of a Windows path, unless it may just be text with line breaks or tabs."""
+    """Return a Windows path with its backslashes restored, unless it may just be text with line breaks or tabs."""
     path = match[0]
     if set(path) & set("\\\b\f\r") or {"\n", "\t"} <= set(path) or _FILE.fullmatch(path):
         return re.sub(r"[\b\f\n\r\t]", lambda mark: "\\" + _LETTERS[mark[0]], path)

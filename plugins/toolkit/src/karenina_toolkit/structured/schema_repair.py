@@ -191,7 +191,9 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """Repair `value` for one of several schemas, unless it already matches or the possible repairs differ."""
+    """Return `value` repaired for one of several schemas. It stays as it is if it already matches one, if no repair
+    helps, or if the possible repairs differ.
+    """
     if any(not _fails(value, option, root) for option in options):
         return value
     repairs: list[Any] = []

@@ -239,7 +239,7 @@ def _explain(error: ValueError, reply: ParserReply, who: str) -> tuple[str, str]
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
-    """Join pydantic's errors. Messages from template code are omitted unless `everything` is set."""
+    """Return pydantic's errors as one text. Messages from template code are replaced unless `everything` is set."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"

@@ -66,7 +66,7 @@ def as_json(value: Any) -> str:
 
 
 def _shorten(value: Any) -> Any:
-    """Replace encoded bytes in a JSON value with their length."""
+    """Return a copy of a JSON value with encoded bytes replaced by their length."""
     if isinstance(value, str):
         return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
     if isinstance(value, Mapping):

@@ -186,7 +186,9 @@ class OptionReader:
         return labels | texts
 
     def _ordinal(self, text: str) -> Named:
-        """Return the option for an ordinal such as *the second*."""
+        """Return the option for an ordinal such as *the second*, or no option for other text. The result is `Undecided`
+        if a number may also be another option's text.
+        """
         match = _ORDINAL.fullmatch(text.strip(_ENDS).casefold())
         labels = list(self.options)
         if match is None or (match["noun"] and any(match[0] in option.casefold() for option in self.options.values())):
@@ -349,7 +351,7 @@ class OptionReader:
 
 
 def without_markup(text: str) -> str:
-    """Fold the text, and remove LaTeX commands, tags and Markdown's bold."""
+    """Return the folded text without LaTeX commands, tags and Markdown's bold."""
     text = fold(_STRUCK.sub(" ", unescape(text)))
     for _ in range(4):
         text = _WRAPPED.sub(r" \1 ", text)
@@ -357,7 +359,7 @@ def without_markup(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Fold the text, and remove spaces and punctuation around it."""
+    """Return the folded text without spaces and punctuation around it."""
     folded = " ".join(fold(text).split())
     bare = folded.strip(_ENDS)
     is_decimal = bare[:1].isdigit() and folded.lstrip(_ENDS.replace(".", "")).startswith(f".{bare[0]}")

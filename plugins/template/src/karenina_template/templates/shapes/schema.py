@@ -120,7 +120,7 @@ def is_reasoning(name: str) -> bool:
 
 
 def with_description(part: Json, text: str) -> Json:
-    """Add a description to `part`, at the position where pydantic would put it among the sorted keys."""
+    """Return a copy of `part` with a description, at the position where pydantic would put it among the sorted keys."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}

@@ -106,8 +106,8 @@ class _Reader:
             raise TraceFormatError(f"the type {kind!r:.80} is not a message or event type")
 
     def _note_speakers(self, last: Message) -> Message:
-        """If there were several speakers, add a note about them to the answer. Raises `TraceFormatError` if the message
-        is just `TERMINATE`.
+        """Return the answer, with a note about the speakers if there were several. Raises `TraceFormatError` if the
+        message is then just `TERMINATE`.
         """
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last

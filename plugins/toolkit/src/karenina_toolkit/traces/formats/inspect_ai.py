@@ -47,8 +47,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Replace the references to attachments in a JSON value with the attachments. Raises `TraceFormatError` if an
-    attachment is missing.
+    """Return a copy of a JSON value with references to attachments replaced by the attachments. Raises
+    `TraceFormatError` if an attachment is missing.
     """
     if isinstance(value, str):
         return _ATTACHMENT.sub(lambda match: _find_attachment(match[1], attachments), value)

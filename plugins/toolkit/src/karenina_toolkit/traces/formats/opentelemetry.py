@@ -250,7 +250,7 @@ def _objects(holder: object, key: str) -> Iterator[Entry]:
 
 
 def _any_value(value: Any) -> Any:
-    """Unwrap a value from OTLP JSON, where each value is wrapped in an object with the type as its key."""
+    """Return the plain value in a value of OTLP JSON, which is wrapped in an object with its type as the key."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:
