@@ -185,9 +185,6 @@ def _show_value(problem: Any, owner: Setting | None) -> str:
     """Return `, not VALUE` for an error message, or an empty string if the value may be a secret. Only numbers are
     shown, and strings (cut to 60 characters) if the setting has fixed choices. `owner` is the setting, or None if it is
     unknown.
-
-    Only numbers are shown, and strings if the setting has fixed choices. Strings are cut to 60 characters. `owner` is
-    the setting, or None if it is unknown.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")

@@ -202,11 +202,7 @@ class VerificationContext:
         reason in the result.
 
         Raises `NothingToRevise` if the artifact has no value yet, `UndeclaredArtifact` if the stage does not declare
-        that it revises the artifact, and `ArtifactTypeError` if the value has the wrong type. -
-
-        The stage, both values and the reason are recorded in the result. Raises `NothingToRevise` if the artifact has
-        no value yet, `UndeclaredArtifact` if the stage does not declare that it revises the artifact, and
-        `ArtifactTypeError` if the value has the wrong type.
+        that it revises the artifact, and `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")

@@ -175,8 +175,6 @@ class _Printer:
     def print(self, number: int, file: Path, result: VerificationResult) -> None:
         """Print an item. If it failed for the same reason as an earlier one, at most a line is printed. The comparison
         rules are read when the first item with fields is printed.
-
-        The comparison rules are read when the first item with fields is printed.
         """
         from karenina_cli.output.result_output import print_result
         from karenina_report.rules import find_rules

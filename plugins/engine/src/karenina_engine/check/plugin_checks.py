@@ -170,10 +170,7 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
     with the name of a loaded stage, are omitted.
 
     Plugins blocked by the environment variable `KARENINA_PLUGINS` are never imported, so their stages are not included
-    either. -
-
-    Broken stages are omitted, and so are stages that share their name with a loaded stage. Plugins blocked by the
-    environment variable `KARENINA_PLUGINS` are never imported, so their stages are not included either.
+    either.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}

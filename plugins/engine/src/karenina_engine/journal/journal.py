@@ -371,9 +371,6 @@ class Journal:
         """Return the stored reply or error of a call, or None, and whether its row is damaged, which is logged. Empty
         replies count as missing (see `_is_missing`). Raises `JournalError` if the file cannot be read, or if an earlier
         attempt to write it failed.
-
-        Damage is logged. Empty replies count as missing (see `_is_missing`). Raises `JournalError` if the file cannot
-        be read, or if an earlier attempt to write it failed.
         """
         if self.broken is not None:
             raise self.broken

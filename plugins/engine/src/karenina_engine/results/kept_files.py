@@ -86,11 +86,7 @@ class FileStore:
         contains the reason (`left_out`).
 
         If `below` is set, a path must be inside that folder and may be relative to it. If `data` is a path to an image,
-        the media type is determined from the contents. `whose` is the question's name for warnings. -
-
-        If the file cannot be stored, a warning is logged and the entry contains the reason. If `below` is set, a path
-        must be inside that folder and may be relative to it. If `data` is a path to an image, the media type is
-        determined from the contents. `whose` is the question's name for warnings.
+        the media type is determined from the contents. `whose` is the question's name for warnings.
         """
         size = None if isinstance(data, Path) else len(data)
         try:

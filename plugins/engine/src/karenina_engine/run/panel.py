@@ -91,9 +91,6 @@ class Panel(Protocol):
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
     """Return a copy of `base` for an answer that the panel could not judge: with the given outcome, `why` as its error,
     and no verdict, scores, vetoes or revisions. The answer, the known values and the ground truth are kept.
-
-    The copy has the given outcome and no verdict, scores, vetoes or revisions. The answer, the known values and the
-    ground truth are kept. `why` becomes the item's error.
     """
     kept = ("raw_llm_response", "trace_messages", "parsed_gt_response", "known_values")
     values = {name: getattr(base.template, name) for name in kept}

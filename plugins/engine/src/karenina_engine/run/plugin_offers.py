@@ -36,9 +36,6 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None, o
     """Return the observers of a run: plugins with event hooks, observers that plugins provide for `config` (none if it
     is None), and `own`. Raises `KareninaError` if a plugin rejects the run, and `PluginError` if an observer does not
     match the hook specifications.
-
-    If `config` is None, plugins do not provide any observers. Raises `KareninaError` if a plugin rejects the run, and
-    `PluginError` if an observer does not match the hook specifications.
     """
     listeners: Listeners = {}
     _add_hooks(listeners, plugins)

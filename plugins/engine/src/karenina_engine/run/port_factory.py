@@ -184,8 +184,7 @@ class PortFactory:
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo, seconds: float | None = None) -> str:
         """Return a service's reply to `query`, either stored or from `ask`. Raises `PortError` if every attempt fails.
-
-        With `seconds`, there is only one attempt, which may take that long. -
+        With `seconds`, there is only one attempt, which may take that long.
         """
 
         async def request() -> LLMReply:

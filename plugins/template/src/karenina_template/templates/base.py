@@ -231,10 +231,7 @@ class BaseAnswer(BaseModel):
         """Return how much of the answer is correct, from 0 to 1, based on weights and partial credit, or None if the
         verdict is undecided. Undecided fields earn nothing.
 
-        For a class without `VerifiedField`, the result is 1.0 or 0.0, depending on `verify`. -
-
-        Undecided fields earn nothing, and an undecided verdict returns None. For a class without `VerifiedField`, the
-        result is 1.0 or 0.0, depending on `verify`.
+        For a class without `VerifiedField`, the result is 1.0 or 0.0, depending on `verify`.
         """
         key = self._answer_key()
         if not key.rules:

@@ -327,10 +327,7 @@ class BoundTemplate:
         """Return the values repaired to fit their fields, and separately, as strings, the dates that can be read as two
         dates, for which the primitive can return `Undecided`.
 
-        This only applies to dates in fields with a primitive, and not if the class has its own `verify`. -
-
-        Ambiguous dates stay strings, because the primitive can return `Undecided` for them. This only applies to dates
-        in fields with a primitive, and not if the class has its own `verify`.
+        This only applies to dates in fields with a primitive, and not if the class has its own `verify`.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)

@@ -109,9 +109,6 @@ class FieldRule:
         """Return whether `value` passes or, if the field reads the raw response, `response`; a ground truth of False
         then reverses the result. Raises `InvalidAnswer` if the primitive returns anything but True, False or
         `Undecided`.
-
-        If the field reads the raw response, a ground truth of False reverses the result. Raises `InvalidAnswer` if the
-        primitive returns anything but True, False or `Undecided`.
         """
         primitive = self.primitive
         answer: object = (

@@ -288,10 +288,7 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
     """Yield a flaw for each field whose description is missing, says nothing, asks for a verdict, or equals that of
-    another field that reads the same turn.
-
-    The description is missing or says nothing, asks for a verdict, or equals the description of another field. Two
-    fields may have the same description if they read different turns of a conversation.
+    another field that reads the same turn of a conversation.
     """
     schema = bound.judge_schema()
     seen: dict[tuple[str, str], str] = {}

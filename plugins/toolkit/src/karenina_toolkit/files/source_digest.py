@@ -96,9 +96,6 @@ def _target(link: Path) -> Path:
 def _content(path: Path, room: int) -> tuple[bytes, int]:
     """Return a file's digest, and how much of the `room` is left. If the file is larger than `room`, its size and
     modification time replace the digest, and no room is left. For an unreadable file, the digest is empty.
-
-    If the file is larger than `room`, its size and modification time are used as the digest, and no bytes remain. For
-    an unreadable file, the digest is empty.
     """
     try:
         # O_NONBLOCK: it may have been replaced by a FIFO.

@@ -38,9 +38,6 @@ class WorkspaceError(KareninaError, ValueError):
 def resolve_root(root: Path | None) -> Path:
     """Return the workspace root unchanged, or raise `WorkspaceError` if it is None, is not a folder, or has a link in
     its path. Links were resolved when the run started, so any link found now was created later, perhaps by an attacker.
-
-    Raises `WorkspaceError` if the root is None, is not a folder, or has a link in its path. Links were resolved when
-    the run started, so any link found now was created later, perhaps by an attacker.
     """
     if root is None:
         raise WorkspaceError(

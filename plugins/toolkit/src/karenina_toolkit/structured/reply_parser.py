@@ -79,10 +79,7 @@ def is_complete(text: str) -> bool:
     without being parsed.
 
     A complete reply with wrong contents would only be repeated by the judge. An incomplete one was cut off or never
-    started. -
-
-    It does if it ends in `}` and its braces are balanced. In that case, it is not parsed. A complete reply with wrong
-    contents would only be repeated by the judge. An incomplete one was cut off or never started.
+    started.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
         return True

@@ -23,9 +23,6 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
     """Return how the last reply in a recording ended, as `read_end` does. If the recording does not say, that is
     ("stop", None). A refusal counts as "content_filter", as it does for a live model.
-
-    If the recording does not say, the result is ("stop", None). A refusal counts as "content_filter", as it does for a
-    live model.
     """
     end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):

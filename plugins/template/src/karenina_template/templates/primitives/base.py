@@ -81,9 +81,6 @@ class Primitive(BaseModel):
         """Return the result of `check` for a value that a judge extracted from the raw `response`, which the default
         implementation ignores. Verification calls this method. `response` is empty if the value comes from somewhere
         else.
-
-        Verification calls this method. The default implementation ignores the response. `response` is empty if the
-        value comes from somewhere else.
         """
         return self.check(extracted, expected)
 

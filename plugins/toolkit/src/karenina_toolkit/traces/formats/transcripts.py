@@ -244,10 +244,7 @@ def read_delimited(text: str) -> list[Message]:
     """Convert text with the reference's headings to messages. Text before the first heading is ignored, and a line
     inside a message may look like a heading.
 
-    Use this only for text that is known to be in this format, and prefer recordings of messages. -
-
-    A line inside a message may look like a heading. Use this only for text that is known to be in this format, and
-    prefer recordings of messages.
+    Use this only for text that is known to be in this format, and prefer recordings of messages.
     """
     names: dict[str, str] = {}
     messages: list[Message] = []
