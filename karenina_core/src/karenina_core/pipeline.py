@@ -218,7 +218,9 @@ class Pipeline:
         return raised.message
 
     def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
-        """Log that a stage failed, and return the error message. The first failure becomes the item's error."""
+        """Log that a stage failed, and return the error message. Unless the item already has an error, this becomes its
+        error.
+        """
         message = describe_error(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",

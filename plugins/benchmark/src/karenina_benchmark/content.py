@@ -154,15 +154,14 @@ class BenchmarkContent:
         metadata: Mapping[str, JsonValue] | None = None,
         **extra: JsonValue,
     ) -> Question:
-        """Append a question and return it.
+        """Append a question, set `date_modified`, and return the question. Raises `ValueError` for a duplicate id, an
+        invalid field, or a trait name that is also in the global rubric, and `TypeError` for a keyword argument that no
+        installed plugin owns.
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`. By
         default, the id is derived from the text and the paths of attachments. Without `answer_template`, the question
-        has no template, even if it has a `raw_answer`. `extra` contains plugin fields, with one
-        table for each plugin: `my_package={"level": 3}`.
-
-        Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
-        `TypeError` for a keyword argument that no installed plugin owns.
+        has no template, even if it has a `raw_answer`. `extra` contains plugin fields, with one table for each plugin:
+        `my_package={"level": 3}`.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)

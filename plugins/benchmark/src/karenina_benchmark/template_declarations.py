@@ -255,8 +255,9 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
 def _write_type(
     imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str, types: tuple[str, ...]
 ) -> tuple[str, str]:
-    """Return the kind of a field (one of `types`, or `literal`) and its annotation. If no type is declared, it is
-    inferred from `truth` and `primitive`. Raises `DeclarationError` if the type is unknown or cannot be inferred.
+    """Return the kind of a field (one of `types`, or `literal`) and its annotation, adding what this needs to
+    `imports`. If no type is declared, it is inferred from `truth` and `primitive`. Raises `DeclarationError` if the
+    type is unknown or cannot be inferred.
     """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
         imports.literal = True
@@ -331,7 +332,9 @@ def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -
 
 
 def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -> str:
-    """Return the constructor call for a primitive, or for a normalizer such as SynonymMap."""
+    """Return the constructor call for a primitive, or for a normalizer such as SynonymMap, adding its class to
+    `imports`. Raises `DeclarationError` if a name is not valid or the primitive of a plugin is unknown.
+    """
     if isinstance(declared, str):
         declared = {"type": declared}
     primitive = _NORMALIZERS.get(declared["type"], declared["type"])
@@ -365,7 +368,9 @@ def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) 
 
 
 def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
-    """Return the source of a plain value. Raises `DeclarationError` for other values, such as NaN."""
+    """Return the source of a plain value, adding what it needs to `imports`. Raises `DeclarationError` for other
+    values, such as NaN.
+    """
     match value:
         case None | bool() | int() | str():
             return repr(value)

@@ -38,7 +38,7 @@ _TELLS_NOTHING: Final = 0.5
 
 @sections_of.register(Calibration)
 def calibration_sections(found: Calibration) -> Iterator[Section]:
-    """Yield the output of `karenina calibrate`."""
+    """Yield the sections that describe a calibration, as `karenina calibrate` prints them."""
     yield [Facts([*_fact_rows(found)])]
     for rate in found.corrected:
         yield from _corrected(rate, several=len(found.corrected) > 1)

@@ -207,7 +207,7 @@ def _stated(mol: Mol) -> int:
 
 @cache
 def _tautomers() -> rdMolStandardize.TautomerEnumerator:
-    """Return what draws the tautomers of a structure, with its configuration as far as they have it."""
+    """Return RDKit's enumerator of tautomers, which keeps the configuration as far as a tautomer has it."""
     parameters = rdMolStandardize.CleanupParameters()
     parameters.maxTautomers = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
     parameters.maxTransforms = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs

@@ -151,10 +151,8 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format for the given suffix. If `writes` is set, it must be a format that can be written.
-
-    Raises `BenchmarkFileError` for `path` if no format has this suffix, listing the known suffixes, or if two
-    distributions provide one.
+    """Return the format for the given suffix, which must be one that can be written if `writes` is set. Raises
+    `BenchmarkFileError` for `path` if no format has this suffix, or if two distributions provide one.
     """
     offered = [offer for offer in list_formats(plugins) if offer.value.write is not None or not writes]
     matching = [offer for offer in offered if suffix in offer.value.suffixes]

@@ -93,7 +93,9 @@ def find_journal(screen: Screen, path: Path) -> Path:
 
 
 def is_results_file(path: Path) -> bool:
-    """Return whether `path` is a readable result file (JSON Lines) rather than a journal."""
+    """Return whether `path` is a readable result file (JSON Lines) rather than a journal, judging by its suffix and
+    first character.
+    """
     if path.suffix.lower() not in _LINES:
         return False
     try:

@@ -145,12 +145,12 @@ class Planner:
         attachments: AttachmentCheck,
         question_check: QuestionCheck | None = None,
     ) -> Survey:
-        """Plan every question, check it, and return the facts that the checks before a run need. Raises `ConfigError`
-        for invalid values of `fields` and turns that a question cannot have, and `PlanError` if a question has no valid
-        plan.
+        """Plan every question, check it, and return the facts that the checks before a run need. The questions are also
+        added to `judging` and `attachments`. Raises `ConfigError` for invalid values of `fields` and turns that a
+        question cannot have, and `PlanError` if a question has no valid plan.
 
-        Each question is read once, checked by `question_check`, and added to `judging` and `attachments`. It is not
-        kept in memory. Errors of `question_check` are raised unchanged.
+        Each question is read once, and not kept in memory. It is first checked by `question_check`, whose errors are
+        raised unchanged.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}

@@ -239,7 +239,7 @@ class Budget:
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return a clause that states why the run stopped."""
+        """Return a clause that states that the budget did not cover the next call, with the amounts."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"the run's budget of {format_cost(self.limit)} does not cover the next call, which may cost "

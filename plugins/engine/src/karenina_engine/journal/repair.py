@@ -94,7 +94,9 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    """Repair a journal that this process has locked, or complete an interrupted repair."""
+    """Repair a journal that this process has locked, or complete an interrupted repair. Raises `JournalError` if
+    nothing can be read, or if `output` exists.
+    """
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():

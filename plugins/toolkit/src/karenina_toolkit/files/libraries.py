@@ -49,12 +49,11 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Yield each row of a sheet with its number. `sheet` is its title, and defaults to the first sheet. Percentages and
-    amounts of money become strings, as shown in the sheet, and empty strings None.
+    """Fill in `facts`, and yield each row of a sheet with its number. `sheet` is its title, and defaults to the first
+    sheet. Percentages and amounts of money become strings, as shown in the sheet, and empty strings None.
 
-    `facts` is filled in before the first row is yielded. `any_size` disables the limits. `package` is the distribution
-    whose extra installs the library, for use in messages. Raises `FileError` if the file cannot be read, exceeds a
-    limit, or has no such sheet.
+    `any_size` disables the limits. `package` is the distribution whose extra installs the library, for use in messages.
+    Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
     """
     try:
         from defusedxml import DefusedXmlException

@@ -438,10 +438,9 @@ def _check_nested_models(
     scope: Scope,
     done: set[str],
 ) -> None:
-    """Check a model and the models nested in it.
-
-    `above` contains the models that enclose it, and `done` the models that have already been checked. Raises
-    `TemplateError` for a `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains itself.
+    """Raise `TemplateError` for a `VerifiedField` in a model nested in `model`, and `UntrustedTemplate` for a model
+    that contains itself. `above` are the models that enclose it. Nested models are added to `done`, and not checked
+    again.
     """
     for item in model.fields.values():
         if above and item.rule is not None:
