@@ -41,8 +41,8 @@ def declared(info: FieldInfo, name: str) -> Any:
 
 
 def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
-    """Return the mark of the given field or, if it has none, of the class that declares it. A class's mark does not
-    apply to fields of its subclasses. Raises `ValueError` for an unknown mark.
+    """Return the mark of the given field or, if it has none, of the class that declares it, or None. A class's mark
+    does not apply to fields of its subclasses. Raises `ValueError` for an unknown mark.
     """
     mark = declared(model.model_fields[name], "allowed_in_files")
     if mark is None:

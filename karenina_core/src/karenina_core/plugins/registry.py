@@ -233,6 +233,7 @@ class Plugins:
         return failure
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
+        """Log a warning about each name in the selection that no installed plugin or distribution has."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):

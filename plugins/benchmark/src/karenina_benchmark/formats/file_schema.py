@@ -125,6 +125,7 @@ def _known_value_names() -> list[str]:
 
 
 def _question() -> Schema:
+    """Return the schema of a question, without the fields of plugins."""
     types: Schema = {
         "question": {"type": ["string", "number", "boolean"]},
         "keywords": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},

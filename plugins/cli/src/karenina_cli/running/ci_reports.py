@@ -53,7 +53,9 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the most specific limit: that of the group, of its answering model, or of all groups."""
+        """Return the most specific limit, or None if there is none: that of the group, of its answering model, or of
+        all groups.
+        """
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]

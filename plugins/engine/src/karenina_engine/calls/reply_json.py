@@ -174,6 +174,7 @@ def _check_optional_text(value: object) -> str | None:
 
 
 def _load_message(values: Mapping[str, Any]) -> Message:
+    """Return a message from its JSON. Raises `TypeError` if a text or an argument in it has another type."""
     message = Message.from_dict(values)
     for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)
@@ -218,6 +219,7 @@ def _load_parser(values: Mapping[str, Any]) -> ParserReply:
 
 
 def _dump_agent(reply: AgentReply) -> dict[str, Any]:
+    """Return an agent's reply as JSON, without values that have their default."""
     values = {"trace": [message.to_dict() for message in reply.trace], **_dump_common(reply)}
     if reply.limit_reached:
         values["limit_reached"] = True
@@ -227,6 +229,7 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
+    """Return an agent's reply from its JSON. Raises `TypeError` or `KeyError` if it is not one."""
     trace = tuple(_load_message(message) for message in values["trace"])
     recorded = values.get("recorded")
     if not isinstance(recorded, dict | None):
@@ -246,6 +249,7 @@ def _dump_turn(reply: Turn) -> dict[str, Any]:
 
 
 def _load_turn(values: Mapping[str, Any]) -> Turn:
+    """Return a turn from its JSON. Raises `TypeError` or `KeyError` if it is not one."""
     return Turn(
         _load_message(values["message"]),
         unfinished=bool(values.get("unfinished", False)),

@@ -319,7 +319,9 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the first waiting call with its line, ignoring the lines in `passed`."""
+        """Return the first waiting call with its line, or None, ignoring the lines in `passed`. Calls that are no
+        longer waiting are removed from the queues.
+        """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
             while queue and queue[0][3].done():

@@ -50,6 +50,9 @@ def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what can change the results of a command: its values without versions, its user's own ones, and settings
+    that do not affect results.
+    """
     from karenina_core.config import all_settings
 
     of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}

@@ -78,7 +78,9 @@ class _SendingJournal(RecordingJournal):
         self.sends = False
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call. Raises `ReplyMissing` if no stored reply can be reused."""
+        """Return the stored outcome of the call. Raises `ReplyMissing` if no stored reply can be reused; `sends` is
+        then True if the call has attachments.
+        """
         stored = self._journal.reply(call)
         if stored is None or not stored.reusable:
             self.sends = self.sends or (isinstance(call, Call) and call.attached_bytes > 0)

@@ -189,6 +189,9 @@ def known_result(result: Result) -> bool | None:
 
 
 def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
+    """Return whether the strategy passes with these results of fields, or None if undecided fields could change
+    this.
+    """
     if isinstance(tree, FieldCheck):
         return known_result(results[tree.field])
     parts = [_passes(condition, results) for condition in tree.conditions]
@@ -246,6 +249,9 @@ def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
 
 
 def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
+    """Return the sum of the fields' contributions, given by `of_field`: of all conditions, or of as many as the
+    strategy needs, the best ones first.
+    """
     if isinstance(tree, FieldCheck):
         return of_field(tree.field)
     contributions = sorted((_contribution(condition, of_field) for condition in tree.conditions), reverse=True)

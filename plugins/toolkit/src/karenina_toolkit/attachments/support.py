@@ -42,6 +42,7 @@ def _family(
     tokens: int | None = None,
     page_tokens: int | None = None,
 ) -> _Known:
+    """Return what is known about the models whose names match the regular expression `names`, in any case."""
     return _Known(re.compile(names, re.IGNORECASE), understands, lacks, tokens, page_tokens)
 
 
@@ -103,7 +104,9 @@ class MediaExtra(StrictSettings):
     @field_validator("media")
     @classmethod
     def _can_be_sent(cls, media: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Raise `ValueError` for media types that no adapter can send. `image/*` becomes all types of images."""
+        """Return the media types with `image/*` replaced by all types of images. Raises `ValueError` for types that no
+        adapter can send.
+        """
         if media is None:
             return None
         types = dict.fromkeys(name for entry in media for name in (IMAGES if entry == "image/*" else (entry,)))

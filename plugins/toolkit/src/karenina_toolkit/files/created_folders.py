@@ -248,6 +248,7 @@ class CleanupList:
         self._handle, self._file = handle, file
 
     def _close(self) -> None:
+        """Delete this process's cleanup list, which unlocks it. The list must be open."""
         assert self._handle is not None
         assert self._file is not None
         with suppress(OSError):
@@ -317,7 +318,8 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], is_own: Callable[[Path], bool]) -> bool:
-    """Remove a killed run's folder. Return whether its entry can be deleted.
+    """Remove a killed run's folder, and return whether its entry can be deleted. If it cannot be removed, a warning is
+    logged.
 
     The entry is kept if the folder is not `is_own` or on another machine, or cannot be removed. If something else is
     in its place, that is not removed, but the entry can be deleted.

@@ -85,6 +85,7 @@ async def hold(context: VerificationContext, place: Path, root: Path, most_bytes
         await context.in_thread(stack.close)
 
     async def remove() -> None:
+        """Release the archive, and wait for this even if cancelled."""
         releasing = asyncio.ensure_future(release())
         try:
             await asyncio.shield(releasing)

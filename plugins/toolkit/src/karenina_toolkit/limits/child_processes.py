@@ -141,7 +141,9 @@ class _Pool:
     _results: OrderedDict[str, tuple[JsonValue, str | None]] = field(default_factory=OrderedDict)
 
     def call(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> JsonValue:
-        """Return the result of a call from the cache or a child process. See `call_limited`."""
+        """Return the result of a call from the cache or a child process. Raises `LimitReached` if it exceeded a limit,
+        which is cached too. See `call_limited`.
+        """
         key = json.dumps([function, seconds, arguments], sort_keys=True)
         with self._changed:
             known = self._results.get(key)

@@ -50,7 +50,9 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
-    """Read the object in `text` without restoring backslashes. See `read_object`."""
+    """Return the object in `text`, without restoring backslashes, with a flag that is true if it had to be extracted or
+    repaired. Raises `ValueError` if there is none. See `read_object`.
+    """
     stripped = text.strip()
     if not stripped:
         raise ValueError("the reply is empty")

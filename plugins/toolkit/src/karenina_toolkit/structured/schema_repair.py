@@ -321,6 +321,7 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
+    """Return the list in a JSON text, or None if it is anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:

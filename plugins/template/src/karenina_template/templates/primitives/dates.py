@@ -109,6 +109,9 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
+        """Return the ground truth as a date, in `format` or ISO 8601. Raises `ValueError` if it is not one, or is
+        ambiguous.
+        """
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)

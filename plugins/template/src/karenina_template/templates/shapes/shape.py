@@ -126,6 +126,9 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 
 def _build(declaration: Declaration) -> Shape:
+    """Build the shape of a declared template: its answer class, the judge's schema, and what converts ground truths.
+    Nothing is executed.
+    """
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}

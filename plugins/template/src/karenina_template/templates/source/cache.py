@@ -70,6 +70,7 @@ def find_shape(split: LiteralSplit) -> Shape | None:
 
 
 def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
+    """Return the cached pattern for a source with these literals, or None, and mark it as used most recently."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:

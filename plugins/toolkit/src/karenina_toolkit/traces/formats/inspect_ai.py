@@ -67,6 +67,9 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
 
 
 def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
+    """Convert an entry of any role to messages. A tool's error message is added to its text. Raises `TraceFormatError`
+    for an unknown role.
+    """
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:

@@ -234,7 +234,9 @@ def _is_part(part: Any) -> bool:
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """Return the reasoning that is not part of the answer, from the first nonempty one of `REASONING_FIELDS`."""
+    """Return the reasoning that is not part of the answer, from the first nonempty one of `REASONING_FIELDS`, or
+    None.
+    """
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:

@@ -124,7 +124,9 @@ def _call(kind: str, part: Entry) -> ToolCall:
 
 
 def _find_id(part: Entry) -> str | None:
-    """Return the id of a call. In Microsoft's agents, it is the last item of a list that starts with the run's id."""
+    """Return the id of a call, or None. In Microsoft's agents, it is the last item of a list that starts with the run's
+    id.
+    """
     ids = part.get("id")
     if isinstance(ids, Sequence) and not isinstance(ids, str) and ids:
         return get_name({"id": ids[-1]}, "id")

@@ -82,6 +82,9 @@ def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
+    """Convert a message of the reference implementation. `names` maps the ids of calls to tools. Raises
+    `TraceFormatError` for an unknown role.
+    """
     role = _ROLES.get(str(entry["role"]))
     content = read_content(entry.get("content"))
     if role == "assistant":

@@ -191,6 +191,7 @@ def _read_arguments(text: str) -> dict[str, Any]:
 
 
 def _read_printed(text: str) -> Iterator[Message]:
+    """Convert a printed conversation of LangChain to messages. Results are matched with calls by the tool's name."""
     calls = _Calls()
     for heading, section in _sections(_PRINTED, text):
         content = section.strip("\n")
