@@ -154,7 +154,10 @@ class Converse(Stage):
 
     @staticmethod
     async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
-        """Hold the conversation with this user, and record it."""
+        """Ask the model and the user in turn until one of them ends the conversation, and record it in artifacts and
+        the result. Recorded answers are replayed, and no model is called. An unusable message of the user ends the item
+        with an error.
+        """
         messages = first_messages(context)
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]

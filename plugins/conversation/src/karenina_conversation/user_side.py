@@ -69,7 +69,9 @@ class Script:
         return self.advance(history[-1])
 
     def advance(self, last: ConversationTurn) -> NextTurn | End:
-        """Return what `next_turn` returns after the turn `last`."""
+        """Return the next message whose condition holds after the turn `last`, or the end, and move on in the script.
+        Raises `ConditionUndecided` if a primitive cannot decide.
+        """
         while self._at < len(self.entries):
             entry = self.entries[self._at]
             self._at += 1

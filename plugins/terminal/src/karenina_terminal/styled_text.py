@@ -44,7 +44,7 @@ class StyledText:
         """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the text's lines, wrapped and padded to `width`."""
+        """Return the text's lines, wrapped at white space and padded with spaces to `width`."""
         if not self._whole or self.width > width:
             return [_pad(line, width, self._style) for line in wrap_parts(self._parts, width)]
         *others, (text, style) = self._parts
@@ -254,7 +254,7 @@ class LineWriter:
         self._console.print(WholeText("\n".join([*texts, ""])), crop=False)
 
     def _paint(self, part: Part) -> str:
-        """Return a part's text with its style codes."""
+        """Return a part's text between the terminal's codes for its style."""
         text, style = part
         if style not in self._codes:
             with self._console.capture() as captured:

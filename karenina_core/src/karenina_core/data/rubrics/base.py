@@ -132,10 +132,9 @@ def trait_kinds() -> Mapping[str, type[RubricTrait]]:
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
-    """Create a trait from the output of `trait_to_json`.
-
-    Returns an `UnknownTrait` with all fields if the `type` is not registered or `unscorable` is set. Raises
-    `ValueError` (such as pydantic's `ValidationError`) if `type` is missing or a field is invalid.
+    """Return a trait from the output of `trait_to_json`. It is an `UnknownTrait` with all fields if the `type` is not
+    registered or `unscorable` is set. Raises `ValueError` (such as pydantic's `ValidationError`) if `type` is missing
+    or a field is invalid.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:

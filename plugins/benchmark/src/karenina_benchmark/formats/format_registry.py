@@ -50,7 +50,9 @@ def _keep_warnings(benchmark: BenchmarkContent, questions: Iterable[Question], u
 
 
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a benchmark in YAML and find its warnings."""
+    """Read a benchmark in YAML, with warnings about its content. Raises `BenchmarkFileError` if the file is empty or
+    not YAML.
+    """
     from karenina_benchmark.formats.yaml_format import read_yaml
 
     benchmark = read_yaml(_read_nonempty(path), path, check_paths)

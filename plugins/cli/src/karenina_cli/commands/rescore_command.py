@@ -152,7 +152,7 @@ def rescored_json(found: RescoreReport) -> dict[str, Any]:
 
 
 def change_json(change: Change) -> dict[str, Any]:
-    """Return a change as a JSON-compatible dict."""
+    """Return a changed result as a JSON-compatible dict, with its values before and after."""
     question, answering, judge, replicate = change.item
     return {
         "question_id": question,

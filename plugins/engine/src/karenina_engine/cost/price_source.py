@@ -148,7 +148,7 @@ class OwnPrice(StrictSettings, defer_build=True):
     reasoning: _Dollars | None = None
 
     def tariff(self) -> Tariff:
-        """Return the tariff with these prices."""
+        """Return the tariff with these prices, which are in US dollars per million tokens."""
         return Tariff(
             Rates.per_million(
                 self.input,

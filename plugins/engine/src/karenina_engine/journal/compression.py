@@ -66,7 +66,9 @@ class TextCompressor:
         return bytes(self._id + deflate.compress(data) + deflate.flush())
 
     def _make_dictionary(self) -> None:
-        """Make a dictionary from the samples and store it."""
+        """Make a dictionary from the newest samples, store it in the journal, use it from now on, and forget the
+        samples.
+        """
         dictionary = b"".join(self._samples)[-(1 << _WINDOW) :]
         self._samples.clear()
         for name in _copy_names(dictionary):

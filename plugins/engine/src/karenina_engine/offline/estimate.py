@@ -353,7 +353,7 @@ async def _make_estimate(
     ]
 
     async def preview(question: Question) -> list[_Sent]:
-        """Return the prompts for a question."""
+        """Return the prompts of a question with each pair of models, and note in `estimated` what cannot be counted."""
         sent: list[_Sent] = []
         for pair in pairs:
             show = partial(preview_prompts, question, pair.config, plugins, trust=trust, answer=_ANSWER)

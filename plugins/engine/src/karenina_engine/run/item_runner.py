@@ -135,7 +135,7 @@ class ItemRunner:
         await self._port_factory.aclose()
 
     def _item(self, task: AnswerTask) -> Item:
-        """Return the item for an answer, without a judge."""
+        """Return what the stages of an answer get: its question, model and replicate, without a judge."""
         config = self._parts.config
         return Item(
             question=task.question,

@@ -133,10 +133,11 @@ def _main() -> None:
 
 
 def _cut(pypdfium2: Any, document: Any, numbers: list[int]) -> bytes:
-    """Return a PDF with the pages of a document.
+    """Return a new PDF with the given pages of a document, in this order. Ends the process if a page looks different
+    there.
 
     What fields of a form contain becomes part of the page, because the fields belong to the whole document. So do
-    layers: without the document, hidden ones would be visible. Ends the process if a page looks different.
+    layers: without the document, hidden ones would be visible.
     """
     has_form = bool(document.get_formtype())
     shown = {}

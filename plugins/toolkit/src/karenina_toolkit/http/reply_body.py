@@ -179,7 +179,7 @@ def make_bounding_hook(
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
-        """Limit and decompress the stream of a response."""
+        """Replace the stream of `response` with one that is limited and decompressed."""
         _check_requested(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")

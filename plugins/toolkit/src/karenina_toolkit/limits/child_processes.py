@@ -239,7 +239,7 @@ class _Pool:
             self._changed.notify()
 
     def close(self) -> None:
-        """Kill all child processes."""
+        """Kill all child processes, including busy ones, and wait until they have ended."""
         with self._changed:
             children = [*self._idle, *self._busy]
             self._idle.clear()

@@ -36,7 +36,7 @@ _USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
 
 
 def product(one: Decimal, other: Decimal) -> Decimal:
-    """Return the exact product of two numbers."""
+    """Return the product of two numbers without rounding, however many digits this takes."""
     try:
         return _USUAL.multiply(one, other)
     except Inexact:

@@ -232,7 +232,9 @@ class TraceContains(TracePrimitive, defer_build=True):
     case_sensitive: bool = True
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the substring occurs."""
+        """Return whether the response contains the substring, also within a word. Case is ignored unless
+        `case_sensitive` is set.
+        """
         if not self.case_sensitive:
             text, substring = text.casefold(), self.substring.casefold()
         else:
