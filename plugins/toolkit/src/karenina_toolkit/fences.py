@@ -27,8 +27,8 @@ def fence_mark(text: str) -> str:
 
 
 def fence(text: str, label: str) -> str:
-    """Put `text` between two tags named `label`. The tags contain a marker that the text cannot imitate. Special tokens
-    in the text are broken, so that the text cannot end its turn either.
+    """Return `text` between two tags named `label`, with a marker that the text cannot imitate. Special tokens in the
+    text are broken, so that the text cannot end its turn either.
     """
     text = break_special_tokens(text)
     mark = fence_mark(text)

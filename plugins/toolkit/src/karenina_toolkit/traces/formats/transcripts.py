@@ -277,7 +277,9 @@ def _delimited_result(content: str, call: str, names: dict[str, str]) -> Message
 
 
 def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
-    """Split an assistant message into its text and its tool calls."""
+    """Return the text and the tool calls of an assistant message. Only the last section of calls counts; the text
+    before it is kept as written.
+    """
     sections = list(_DELIMITED_CALLS.finditer(content))
     if not sections:
         return content, []
