@@ -108,8 +108,8 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """If a trait uses the search tool but the tool is not available, return it as a need. Logs a warning about
-        traits and questions in `deep_judgment_rubric_config` that are not in this run.
+        """Return the search tool as a need if a trait uses it but it is not available. Logs a warning about traits and
+        questions in `deep_judgment_rubric_config` that are not in this run.
         """
         _warn_about_unknown_names(config, questions)
         if any(needs_search(config, question) for question in questions):

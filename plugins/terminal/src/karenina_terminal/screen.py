@@ -117,7 +117,7 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """If a `KareninaError` is raised in the `with` block, print it as an error and exit with code 2. The exit code
+        """Print a `KareninaError` that is raised in the `with` block as an error, and exit with code 2. The exit code
         is 130 after Ctrl-C, and 141 after a broken pipe. Other exceptions propagate.
 
         A file name that is too long is reported like a `KareninaError`.

@@ -116,7 +116,7 @@ def _inspect(
     content: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig], trust: Literal["all"] | None
 ) -> list[tuple[Level, str, str]]:
     """Return what rehearsals find without running anything: messages, each with its level and the question's id. An
-    untrusted workspace root outside the benchmark's folder is not read; a note says so.
+    untrusted workspace root outside the benchmark's folder is not read, which is one of the messages.
     """
     from karenina_engine.check.questions import with_workspace_root
     from karenina_engine.check.restricted_values import RestrictedValues, require_trust, resolve_trust

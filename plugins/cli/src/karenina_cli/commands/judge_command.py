@@ -150,8 +150,8 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(setup: ConfigOptions, models: ModelsWithoutAnswering, screen: Screen) -> dict[str, Any]:
-    """Return the settings that were set explicitly, except `answering_models`, which has no effect here. A note says so
-    if it was set.
+    """Return the settings that were set explicitly, except `answering_models`, which has no effect here. If it was set,
+    a note is printed.
     """
     values = read_configuration(None, setup.config, setup.settings, models=models).given()
     if values.pop("answering_models", None):

@@ -138,7 +138,7 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
-    """If the run was stopped, print how to continue it, and exit. Otherwise, return.
+    """Print how to continue a run that was stopped, and exit. Return if it was not stopped.
 
     `done` is the number of results in `output`. Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to
     the printed command.

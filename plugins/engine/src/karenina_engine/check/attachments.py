@@ -78,7 +78,7 @@ class QuestionFiles:
 
     def _resolve(self, attachment: Attachment) -> Attachment:
         """Return an attachment with the media type, digest and size of its file. If it cannot be sent, this is noted in
-        `problems`, and the attachment is returned unchanged or, if the file is missing, with what the journal knows.
+        `problems`, and the attachment is returned unchanged or, if the file is missing, with what the journal states.
         """
         from karenina_toolkit.attachments.files import AttachmentProblem, MissingAttachment, examine
 

@@ -66,7 +66,7 @@ class TextCompressor:
         return bytes(self._id + deflate.compress(data) + deflate.flush())
 
     def _make_dictionary(self) -> None:
-        """Make a dictionary from the newest samples, store it in the journal, use it from now on, and forget the
+        """Make a dictionary from the newest samples, store it in the journal, use it from now on, and discard the
         samples.
         """
         dictionary = b"".join(self._samples)[-(1 << _WINDOW) :]

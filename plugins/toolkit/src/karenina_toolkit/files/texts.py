@@ -85,7 +85,7 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
     """Recognize the encoding of an open, seekable file. Return it with a note, which is empty unless it was guessed.
-    Raises `FileError` if it cannot be told, because a wrong encoding would silently change the text.
+    Raises `FileError` if it is uncertain, because a wrong encoding would silently change the text.
 
     The file position is reset. A byte-order mark takes precedence, then zero bytes (UTF-16 and UTF-32), then whether
     the whole file is valid UTF-8. Anything else is cp1252 if it reads like a language written in it.

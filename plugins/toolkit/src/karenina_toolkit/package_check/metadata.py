@@ -180,7 +180,7 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
     """Yield a finding for each imported package that the distribution does not require, or requires only indirectly. If
-    there is no problem, the last one says so.
+    there is no problem, the last finding is `ok`.
     """
     needed = [
         requirement

@@ -213,8 +213,8 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _with_clear_errors(read: Callable[[], T]) -> T:
-    """Return the result of `read`. If it raises an error because of deep nesting or huge numbers, raise a `ValueError`
-    that says so.
+    """Return the result of `read`. Deep nesting and huge numbers raise a `ValueError` that names this cause. Other
+    errors propagate.
     """
     try:
         return read()

@@ -140,8 +140,8 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
-    """If a request repeats the last conversation and maybe continues it, replace the conversation's entries with the
-    request's, and return it. Otherwise, return None.
+    """Return the last conversation if the request repeats it, with its entries replaced by the request's, which may
+    continue it. Otherwise, return None and change nothing.
     """
     if not conversations:
         return None
