@@ -105,10 +105,9 @@ def compose(text: str, max_nodes: int) -> Node | None:
 
 
 def _has_libyaml() -> bool:
-    """Return whether libyaml can be used.
-
-    It cannot be used if PyYAML has been imported twice, as in tests of pytest plugins. The extension module is not
-    loaded again, so its events and errors are not instances of PyYAML's new classes.
+    """Return whether libyaml can be used. It cannot if PyYAML has been imported twice, as in tests of pytest plugins,
+    because the extension module is not loaded again, so its events and errors are not instances of PyYAML's new
+    classes.
     """
     import yaml
 
@@ -124,9 +123,8 @@ class _Differences:
         self._tabs = text.count("\t")
 
     def check(self, event: Any, *, is_scalar: bool, flow: bool) -> None:
-        """Raise `_Uncertain` if a value starts at a place that the two parsers may read differently.
-
-        `flow` is true inside `[]` or `{}`.
+        """Raise `_Uncertain` if a value starts at a place that the two parsers may read differently. `flow` is true
+        inside `[]` or `{}`.
         """
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
             raise _Uncertain
@@ -166,9 +164,8 @@ class _Composer:
         self._nodes = 0
 
     def compose_document(self) -> Node | None:
-        """Return the root of the only document, or None if there is none.
-
-        Raises `_Uncertain`, and the same errors as `compose`.
+        """Return the root of the only document, or None if there is none. Raises `_Uncertain`, and the same errors as
+        `compose`.
         """
         stream_end = self._events.StreamEndEvent
         self._next()

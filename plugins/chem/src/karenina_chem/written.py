@@ -74,8 +74,7 @@ def _is_closed(text: str) -> bool:
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
     """Return the parts of a cleaned text that may be structures, and whether each of them has to be one.
 
-    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*). Words beside
-    it that are neither a name nor without meaning, such as *deprotonated*, are among the texts.
+    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
     """
     if not re.search(r"\s", text):
         return [text], True

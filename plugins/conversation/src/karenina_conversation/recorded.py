@@ -25,10 +25,10 @@ _ENDS: Final = (None, *USER_ENDS)
 
 
 def split_recorded(turn: ModelTurn) -> Iterator[tuple[str | None, ModelTurn]]:
-    """Yield the turns of a recorded conversation, each with the user's message before it (None for the first).
+    """Yield the turns of a recorded conversation, each with the user's message before it (None for the first). If a
+    message of the user follows the last answer, the last turn is empty.
 
-    How the recording ended, and its usage, belong to the last turn with an answer. If a message of the user follows it,
-    the last turn is empty.
+    How the recording ended, and its usage, belong to the last turn with an answer.
     """
     parts = list(split_at_user(turn.trace))
     last = len(parts) - 1 if parts[-1][1] or len(parts) == 1 else len(parts) - 2

@@ -126,7 +126,9 @@ class SimulatedUser:
         return ()
 
     async def _ask(self, last: ConversationTurn) -> UserReply:
-        """Return the user's reply to the last answer, asking a second time if the first reply cannot be used."""
+        """Return the user's reply to the last answer, asking a second time if the first reply cannot be used. Raises
+        `SimulatedUserFailed` if a call fails, or if the second reply cannot be used either.
+        """
         faults: list[str] = []
 
         def read(data: Mapping[str, Any]) -> UserReply:
@@ -205,10 +207,9 @@ def _find_fault(text: str, answer: str) -> tuple[str, str] | None:
 
 
 def speaks_as_assistant(said: str, answer: str) -> str | None:
-    """Return why a message of the user is written as the assistant, or None if no program can tell.
-
-    This is so if it begins with the assistant's name as a label (`Assistant:`, `AI:`, `Support agent:`), repeats the
-    assistant's last `answer` of at least four words word for word, or contains a special token of chat models.
+    """Return why a message of the user is written as the assistant, or None if no program can tell: it begins with the
+    assistant's name as a label (`Assistant:`, `AI:`, `Support agent:`), repeats the assistant's last `answer` of at
+    least four words word for word, or contains a special token of chat models.
     """
     if label := _LABEL.match(said):
         return f"begins with {label[0].strip()!r}"

@@ -107,10 +107,8 @@ class Script:
 
 
 def holds(condition: Condition, last: ConversationTurn) -> bool:
-    """Return whether a condition holds for what the model did in its last turn.
-
-    A text is compared with the turn's answer, which is empty if there is none. Raises `ConditionUndecided` if the
-    primitive cannot decide or fails.
+    """Return whether a condition holds for what the model did in its last turn. Raises `ConditionUndecided` if the
+    primitive cannot decide or fails. A text is compared with the turn's answer, which is empty if there is none.
     """
     tool = condition.not_tool if condition.tool is None else condition.tool
     if tool is not None:

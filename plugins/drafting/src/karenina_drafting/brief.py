@@ -31,17 +31,15 @@ _SHORT_MONTH: Final = 3
 
 
 def plain_words(text: str) -> str:
-    """Return the text in lower case, without punctuation or repeated spaces.
-
-    If nothing would be left, only the case and the surrounding spaces are changed.
+    """Return the text in lower case, without punctuation or repeated spaces. If nothing would be left, only the case
+    and the surrounding spaces are changed.
     """
     return normalize(text, _WORDS) or text.strip().casefold()
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in order. Numbers directly after a letter or a point (`B12`) are ignored.
-
-    Commas and no-break spaces between groups of three digits are removed. The decimal separator is a point.
+    """Return the numbers in a text, in order. Numbers directly after a letter or a point (`B12`) are ignored. The
+    decimal separator is a point; commas and no-break spaces between groups of three digits are removed.
     """
     cleaned = (re.sub(r"[,\u202f\u00a0]", "", number).replace("\u2212", "-") for number in _NUMBER.findall(text))
     return [Decimal(number) for number in cleaned]
@@ -60,9 +58,8 @@ def date_of(text: str) -> date | None:
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Return whether a text contains the year, month and day of a date, in any order.
-
-    The month may be a number, a name or an abbreviation.
+    """Return whether a text contains the year, month and day of a date, in any order. The month may be a number, a name
+    or an abbreviation.
     """
     if date_of(text) == day or day.isoformat() in text:
         return True
@@ -111,9 +108,9 @@ class DraftBrief(BaseModel, defer_build=True):
 
 
 def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswer, ...]:
-    """Choose up to two answers to other questions that differ from the answer to `questions[place]`.
-
-    Answers of the same kind are preferred. The search starts with the next question.
+    """Choose up to two answers to other questions that differ from the answer to `questions[place]`. Answers of the
+    same kind are preferred, so that a draft is tried on what it could confuse. The search starts with the next
+    question.
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]

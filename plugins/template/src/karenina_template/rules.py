@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def describe_rules(questions: Iterable[Question]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the id and the rules of each question's template. Nothing is executed: templates with code are left out."""
+    """Yield the id of each question's template and its rules in words, by field. Nothing is executed: templates with
+    code are left out, and so are invalid ones.
+    """
     for question in questions:
         try:
             template = template_of(question)

@@ -52,7 +52,8 @@ _MAX_BROKEN_LINES = 1000
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
-    """Read a benchmark whose questions stay in the file. Also returns the ids of questions with `unread` content.
+    """Read a benchmark whose questions stay in the file, which remains open. Also returns the ids of questions with
+    `unread` content. Only lines are checked; questions are read when they are accessed.
 
     The benchmark's name comes from the first line or from the file name. Errors in a line (not a JSON object, no
     question, or an id that is already used) are collected in `broken`, and errors in the values of the first line in
@@ -153,9 +154,8 @@ def _digest(line: bytes) -> bytes:
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
-    """Return a question's id. If it has none, the id is made from the question's position and text.
-
-    Raises `BenchmarkFileError` if the line has no question.
+    """Return a question's id. If it has none, the id is made from the question's position and text. Raises
+    `BenchmarkFileError` if the line has no question.
     """
     text = values.get("question")
     if text is None or text == "":
@@ -241,17 +241,15 @@ class QuestionLines(MutableMapping[str, Question]):
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return a question's line in the file, or None if the question has been replaced.
-
-        Raises `KeyError` for an unknown id.
+        """Return a question's line in the file, or None if the question has been replaced. Raises `KeyError` for an
+        unknown id.
         """
         position = self._positions[question_id]
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain one of `words`, also with escapes or ligatures.
-
-        Questions that have been replaced are always included.
+        """Yield the ids of questions whose line may contain one of `words`, also with escapes or ligatures. Questions
+        that have been replaced are always included, whether they do or not.
         """
         if not words:
             return
@@ -273,9 +271,8 @@ class QuestionLines(MutableMapping[str, Question]):
         return self._section(question_id, position).text("question") or ""
 
     def _read(self, id: str, position: int) -> Question:
-        """Return the question in a line.
-
-        Raises `BenchmarkFileError` if the line has changed or is not a valid question.
+        """Build the question in a line. Raises `BenchmarkFileError` if the line has changed since the file was loaded,
+        or is not a valid question.
         """
         return read_question(self._section(id, position), id)
 
@@ -314,9 +311,8 @@ def _may_hide_words(line: bytes) -> bool:
 
 
 def _normalize(line: bytes) -> str:
-    """Resolve the escapes in a line and normalize it to NFKC, as for Python identifiers.
-
-    A line that is not JSON is only decoded.
+    """Return a line with its escapes resolved, normalized to NFKC, as for Python identifiers. A line that is not JSON
+    is only decoded.
     """
     with suppress(ValueError, RecursionError):
         return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
@@ -324,9 +320,8 @@ def _normalize(line: bytes) -> str:
 
 
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the benchmark as JSON lines.
-
-    Raises `BenchmarkFileError` for `path` if a template has no source or a value is not JSON.
+    """Yield the benchmark as JSON lines. Raises `BenchmarkFileError` for `path` if a template has no source or a value
+    is not JSON; earlier lines have been yielded by then.
     """
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):

@@ -98,11 +98,12 @@ _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "
 
 
 def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a benchmark from a YAML document.
+    """Read a benchmark from a YAML document. Errors are not raised, but collected, with their lines, in the benchmark's
+    `problems` and `broken`. Raises `BenchmarkFileError` only if the document is not valid YAML, and any exception
+    raised by `check_paths`.
 
     `check_paths` is called with all files in `questions_from` before any of them is opened. If it returns False, files
-    outside the folder of `path` are skipped. Errors are collected, with their lines, in the benchmark's `problems` and
-    `broken`. Raises `BenchmarkFileError` if the document is not valid YAML, and any exception raised by `check_paths`.
+    outside the folder of `path` are skipped.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -140,10 +141,11 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add the question in a mapping.
+    """Add the question in a mapping. Raises `BenchmarkFileError` if it is invalid, repeats an id, or has no id and
+    repeats another question.
 
-    `texts` maps the text and attachments of each question without an id to its position and line. Raises
-    `BenchmarkFileError` if the question is invalid, repeats an id, or has no id and repeats another question.
+    `texts` maps the text and attachments of each question without an id to its position and line; the question is added
+    to it.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
@@ -176,7 +178,9 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read everything except the questions of a benchmark called `name`, and add errors to `problems`."""
+    """Read everything except the questions of a benchmark called `name`. Errors are not raised, but added to
+    `problems`.
+    """
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
     benchmark.head = top
@@ -196,10 +200,8 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their places.
-
-    Raises `BenchmarkFileError` with both lines for a repeated id, and at `section` if a question cannot be added for
-    another reason. All other questions are added.
+    """Add questions with their places. Those that can be added are, before `BenchmarkFileError` is raised for the
+    others: with both lines for a repeated id, and at `section` for another reason.
     """
     problems = Problems()
     for id, (origin, question) in questions.items():
@@ -218,9 +220,8 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping. `id` is used if the mapping has no id.
-
-    Raises a single `BenchmarkFileError` that contains all errors in the question.
+    """Read a question from a mapping. Raises a single `BenchmarkFileError` that contains all errors in the question.
+    `id` is used if the mapping has no id.
     """
     problems = Problems()
     attempt = problems.attempt
@@ -296,10 +297,9 @@ def _read_example(section: Section) -> dict[str, str]:
 
 
 def _read_template(section: Section) -> tuple[str | None, Template | None]:
-    """Return the source of the template, and the loaded template if its fields are declared.
-
-    Raises `BenchmarkFileError` for an invalid declaration, for a strategy without fields, or if there are both fields
-    and a source.
+    """Return the source of the template, and the loaded template if its fields are declared. Raises
+    `BenchmarkFileError` for an invalid declaration, for a strategy without fields, or if there are both fields and a
+    source. A source is not loaded here.
     """
     fields = section.section("answer")
     source = section.text("template")
@@ -348,10 +348,10 @@ def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tupl
 
 
 def _load_declared_template(source: str, section: Section) -> Template:
-    """Load the generated source of a template. Raises `BenchmarkFileError` with the field's line in the file.
+    """Load the generated source of a template, without executing anything. Raises `BenchmarkFileError` with the field's
+    line in the file.
 
-    The source only contains declarations, so nothing is executed. If it cannot be loaded, plugins are loaded before
-    trying again, because they may add primitives.
+    If it cannot be loaded, plugins are loaded before trying again, because they may add primitives.
     """
     try:
         return load_template(source)
@@ -416,9 +416,8 @@ RubricT = TypeVar("RubricT", bound=Rubric)
 
 
 def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
-    """Return the rubric under a key, or None if it is missing or empty.
-
-    Raises `BenchmarkFileError` for invalid traits.
+    """Return the rubric under a key, or None if it is missing or empty. Raises `BenchmarkFileError` for invalid
+    traits.
     """
     value = section.value.get(key)
     if value is None:
@@ -466,9 +465,8 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
 
 
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
-    """Raise `ValueError` for a pattern that does not compile.
-
-    If `by_kind` is set, the rubric has one list for each kind, and the error names the kind.
+    """Raise `ValueError` for a pattern that does not compile. If `by_kind` is set, the rubric has one list for each
+    kind, and the error names the kind.
     """
     for position, trait in enumerate(rubric.regex_traits):
         try:
@@ -479,9 +477,8 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
 
 
 def _read_mapping(section: Section, key: str) -> dict[str, Any]:
-    """Return the mapping under a key, or an empty dict if it is missing.
-
-    Raises `BenchmarkFileError` for other values.
+    """Return a copy of the mapping under a key, or an empty dict if it is missing. Raises `BenchmarkFileError` for
+    other values.
     """
     nested = section.section(key)
     return {} if nested is None else dict(nested.value)
@@ -509,9 +506,8 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question under the keys used in files.
-
-    Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
+    """Return the values of a question under the keys used in files. Raises `BenchmarkFileError`, with `path` and
+    `number`, for a template without source or an invalid plugin field.
     """
     try:
         source = template_source_of(question)

@@ -94,9 +94,8 @@ def _plans(
     wanted: list[str] | None,
     columns: dict[str, str] | None,
 ) -> list[_Planned]:
-    """Return the distinct plans with their questions.
-
-    Without `file`, there is one plan for a plain question. Raises `ConfigError` if there are no questions to plan for.
+    """Return the distinct plans with their questions. Without `file`, there is one plan for a plain question. Raises
+    `ConfigError` if there are no questions to plan for, and other errors if a question cannot be planned.
     """
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError

@@ -125,9 +125,8 @@ class Planner:
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`. Questions with the same stages share one pipeline.
-
-        Raises `PlanError` if no valid plan exists.
+        """Return the pipeline of `question`. Questions with the same stages share one pipeline. Raises `PlanError` if
+        no valid plan exists.
         """
         key = self._selection_key(question)
         pipeline = self._by_selection_key.get(key) if key is not None else None
@@ -146,11 +145,12 @@ class Planner:
         attachments: AttachmentCheck,
         question_check: QuestionCheck | None = None,
     ) -> Survey:
-        """Plan every question, and collect the facts that the checks before a run need.
+        """Plan every question, check it, and return the facts that the checks before a run need. The questions are also
+        added to `judging` and `attachments`. Raises `ConfigError` for invalid values of `fields` and turns that a
+        question cannot have, and `PlanError` if a question has no valid plan.
 
-        Each question is read once, checked by `question_check`, and added to `judging` and `attachments`. It is not
-        kept in memory. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
-        `ConfigError` if values of `fields` are invalid.
+        Each question is read once, and not kept in memory. It is first checked by `question_check`, whose errors are
+        raised unchanged.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
@@ -196,9 +196,8 @@ class Planner:
             return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
-        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline.
-
-        Raises `PlanError` with all problems found. It is also a problem if a setting asks for a blocked stage.
+        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline. Raises `PlanError`
+        with all problems found. It is also a problem if a setting asks for a blocked stage.
         """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
@@ -283,7 +282,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def _waits(stage: PlannedStage) -> str:
-    """List the stages that this one waits for and the reasons, one stage per line."""
+    """Return the stages that this one waits for and the reasons, one stage per line."""
     if stage.reads_everything:
         return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}

@@ -53,10 +53,8 @@ class ItemRunner:
         return self._port_factory.identities([model for _, model in configured_models(self._parts.config)])
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Generate an answer, and have the judges with the given indexes evaluate it.
-
-        Yields the index and result of each judge. If the budget does not cover an item, it has no result. This is not
-        an error.
+        """Generate an answer, have the judges with the given indexes evaluate it, and yield the index and result of
+        each judge as they end. An item that the budget does not cover is silently left out.
         """
         whole = self._item(task)
         try:
@@ -99,9 +97,8 @@ class ItemRunner:
     async def _judge_if_covered(
         self, task: AnswerTask, answer: State, judge: int, answer_files: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
-        """Return a judge's index and result, or None if the budget does not cover the item.
-
-        Other judges may cost less, so they still continue.
+        """Return a judge's index and result, or None if the budget does not cover the item. Other judges may cost less,
+        so they still continue.
         """
         try:
             files = answer_files.for_judge()
@@ -127,9 +124,8 @@ class ItemRunner:
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return an error result for an item that could not be run. If the run is resumed, the item is retried.
-
-        `judge` is the index of the judge in `task.judges`, and `message` becomes the item's error.
+        """Return an error result for an item that could not be run. If the run is resumed, the item is retried. `judge`
+        is the index of the judge in `task.judges`, and `message` becomes the item's error.
         """
         item = replace(self._item(task), parsing_model=task.judges[judge])
         return task.pipeline.failed(item, message)
@@ -139,7 +135,7 @@ class ItemRunner:
         await self._port_factory.aclose()
 
     def _item(self, task: AnswerTask) -> Item:
-        """Return the item for an answer, without a judge."""
+        """Return what the stages of an answer get: its question, model and replicate, without a judge."""
         config = self._parts.config
         return Item(
             question=task.question,

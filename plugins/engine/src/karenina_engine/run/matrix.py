@@ -66,9 +66,8 @@ class IndexedResult(NamedTuple):
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
-    """Return the judges of each answer: the panel, if there is one, or else the configured judges.
-
-    If there are no judges, returns a single None.
+    """Return the judges of each answer: the panel, if there is one, or else the configured judges. If there are no
+    judges, returns a single None.
     """
     return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 

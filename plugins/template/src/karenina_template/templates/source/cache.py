@@ -51,7 +51,9 @@ class _PatternMismatchError(ValueError):
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template for `source`, which has the given `split`, or None if no pattern applies."""
+    """Return the template for `source`, which has the given `split`, made from an earlier source that differs only in
+    some literals, or None if there is none.
+    """
     pattern = _find_pattern(split)
     if pattern is None:
         return None
@@ -68,6 +70,7 @@ def find_shape(split: LiteralSplit) -> Shape | None:
 
 
 def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
+    """Return the cached pattern for a source with these literals, or None, and mark it as used most recently."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -84,9 +87,8 @@ def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
 def add_template(
     split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> None:
-    """Remember how `template` was parsed, unless this is the first source of its kind.
-
-    If no pattern can be made, this is remembered as well.
+    """Remember how `template` was parsed, so that `find_template` can make templates for sources that differ only in
+    some literals, unless this is the first source of its kind. If that is impossible, this is remembered as well.
     """
     with _lock:
         fixed = _fixed.get(split.rest, ())
@@ -159,7 +161,6 @@ def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _Litera
 
 def _make_reader(node: ast.expr, scope: Scope, constants: Mapping[int, tuple[int, ...]]) -> Callable[[Values], object]:
     """Return a function that reads an expression like `read_value`, but with other values for its `constants`.
-
     Constants and calls are read without the syntax tree, which is much faster.
     """
     if id(node) in constants:
@@ -255,9 +256,8 @@ def _are_identical(some: Values, others: Values) -> bool:
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Make a pattern, and return it with the indexes of the literals that must be the same.
-
-    Raises `ValueError` if this is not possible.
+    """Make a pattern, and return it with the indexes of the literals that must be the same. Raises `ValueError` if this
+    is not possible.
     """
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
@@ -324,9 +324,8 @@ class _LiteralIndex:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
 
     def constants(self, node: ast.expr) -> Iterator[tuple[ast.Constant, tuple[int, ...]]]:
-        """Yield the strings and numbers in an expression with the indexes of their literals.
-
-        Raises `ValueError` if the literals have other values.
+        """Yield the strings and numbers in an expression with the indexes of their literals. Raises `ValueError` if the
+        literals have other values.
         """
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and type(part.value) in (str, int, float):
