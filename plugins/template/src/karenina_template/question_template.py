@@ -37,8 +37,8 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     """Return the question's template, or None if it has none.
 
     `trust` says which sources may be executed, which is none by default. Classes and pure declarations need no trust.
-    The template is kept with the question, and is only loaded again for a different `trust`. Raises `TemplateError` if
-    the template is invalid, and `UntrustedTemplate` if its code is not trusted.
+    The template is kept with the question, and is only loaded again for a different `trust`, if it contains code.
+    Raises `TemplateError` if the template is invalid, and `UntrustedTemplate` if its code is not trusted.
     """
     loaded = question.derived
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -50,7 +50,7 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
         template = load_template(question.answer_template, trust=trust, name=question.id)
     else:
         return None
-    question.keep_derived(_Loaded(template, trust))
+    question.keep_derived(_Loaded(template, trust if template.has_code else None))
     return template
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.plugin_checks import OwnedFields
     from karenina_engine.question_source import QuestionCheck
+    from karenina_template.rules import RuleLines
 
 _MAX_SELECTION_KEYS = 1024
 """The maximum number of cached selection keys. Keys may contain question ids, so there could be a great many."""
@@ -145,11 +146,12 @@ class Planner:
         judging: JudgeNeeds,
         attachments: AttachmentCheck,
         question_check: QuestionCheck | None = None,
+        rules: RuleLines | None = None,
     ) -> Survey:
         """Plan every question, and collect the facts that the checks before a run need.
 
-        Each question is read once, checked by `question_check`, and added to `judging` and `attachments`. It is not
-        kept in memory. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
+        Each question is read once, checked by `question_check`, and added to `judging`, `attachments` and `rules`. It
+        is not kept in memory. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
         `ConfigError` if values of `fields` are invalid.
         """
         problems: dict[str, None] = {}
@@ -164,6 +166,8 @@ class Planner:
             pipelines.append(pipeline)
             judging.add(question, pipeline)
             attachments.add(question)
+            if rules is not None:
+                rules.add(question)
             for problem, _ in fields.problems(question, trust):
                 problems[f"question {question.id}: {problem}"] = None
             for problem, _ in turn_problems(question, trust, pipeline.plan):
