@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.declared_templates import declare_template
 from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import identify_text, make_question_id
 from karenina_benchmark.question_import import read_questions, split_keywords
@@ -341,24 +342,14 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
 def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
     """Return the source and template for declared fields. Raises `BenchmarkFileError` with the field's line."""
     try:
-        source = make_template_source(fields, strategy)
+        return declare_template(fields, strategy)
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
-    return source, _load_declared_template(source, section)
-
-
-def _load_declared_template(source: str, section: Section) -> Template:
-    """Load the generated source of a template. Raises `BenchmarkFileError` with the field's line in the file.
-
-    The source only contains declarations, so nothing is executed. If it cannot be loaded, plugins are loaded before
-    trying again, because they may add primitives.
-    """
-    try:
-        return load_template(source)
     except TemplateError:
-        active_plugins()
+        active_plugins()  # which may add primitives
+    source = make_template_source(fields, strategy)
     try:
-        return load_template(source)
+        return source, load_template(source)
     except TemplateError as error:
         field = field_at(source, error.line)
         place = ("answer",) if field is None else ("answer", field, _part_of(error.reason))
