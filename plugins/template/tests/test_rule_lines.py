@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from karenina.data import Question
+from karenina_core import Question
 from karenina_template.rules import RuleLines
 
 TEMPLATE = """class Answer(BaseAnswer):

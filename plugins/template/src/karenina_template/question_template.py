@@ -72,12 +72,13 @@ def known_values_of(question: Question) -> tuple[str, ...]:
     A template that contains code is searched without executing it, so names computed by code are not found. Returns an
     empty tuple if there is no valid template.
     """
-    if question.answer_class is None and _SOURCE.search(question.answer_template or "") is None:
+    source = question.answer_template or ""
+    if question.answer_class is None and ("source" not in source or _SOURCE.search(source) is None):
         return ()
     try:
         template = template_of(question)
     except UntrustedTemplate:
-        return _sources_in_code(question.answer_template or "")
+        return _sources_in_code(source)
     except TemplateError:
         return ()
     return tuple(dict.fromkeys(template.key.sources().values())) if template is not None else ()

@@ -226,13 +226,12 @@ def read_question(section: Section, id: str) -> Question:
     problems = Problems()
     attempt = problems.attempt
     content = section.value
-    others = [key for key in content if key not in _KNOWN_KEYS]
+    others = [] if _KNOWN_KEYS.issuperset(content) else [key for key in content if key not in _KNOWN_KEYS]
     if others:
         owned = [key for key in others if is_owned(key, "question_fields")]
         attempt(section.check_keys, [*dict.fromkeys([*QUESTION_KEYS, *read_catalog()["question_fields"], *owned])])
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
-    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in others)
-    if content.get("question") in (None, "") and not misspelt:
+    if content.get("question") in (None, "") and all(nearest_key(key, QUESTION_KEYS) != "question" for key in others):
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
     if "attachments" in content:
@@ -248,8 +247,12 @@ def read_question(section: Section, id: str) -> Question:
         values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
     if "dynamic_rubric" in content:
         values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
-    values |= {name: content[name] for name in ("author", "sources") if name in content}
-    values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in content}
+    for name in ("author", "sources"):
+        if name in content:
+            values[name] = content[name]
+    for name in ("metadata", "unread"):
+        if name in content:
+            values[name] = attempt(_read_mapping, section, name)
     values["extra"] = (attempt(_read_owned, section) or {}) if others else {}
     problems.raise_all()
     try:

@@ -190,11 +190,13 @@ class Planner:
     def _selection_key(self, question: Question) -> Hashable:
         """Return a cache key for the stages that apply to a question. Returns None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
+        config = self._config
         try:
+            answers = [stage.included(config, question) for stage in self._choosers]
             return (
-                tuple([_comparable(stage.included(self._config, question)) for stage in self._choosers]),
+                tuple([answer.why if isinstance(answer, Skip) else answer for answer in answers]),
                 frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
-                frozenset(name for stage in self._comparing for name in stage.known_values(self._config, question)),
+                frozenset(name for stage in self._comparing for name in stage.known_values(config, question)),
             )
         except Exception:
             return None  # make_plan calls the stage again and reports the error
@@ -222,11 +224,6 @@ class Planner:
             limit = self._config.section(EngineSettings).item_timeout
             self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
         return self._pipelines[id(plan)]
-
-
-def _comparable(answer: bool | Skip) -> bool | str:
-    """Return the result of `Stage.included` in a form that can be compared: a `Skip` is replaced by its reason."""
-    return answer.why if isinstance(answer, Skip) else answer
 
 
 class QuestionSubset(Sequence["Question"]):

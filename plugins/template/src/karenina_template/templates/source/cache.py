@@ -136,6 +136,8 @@ class _Argument:
 
     def value(self, values: Values) -> object:
         """Return the argument's value for the given values of the literals."""
+        if not self.constants and self.last is not None:
+            return self.last[1]
         current = [_join_constant(places, values) for places in self.constants]
         if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
