@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
@@ -94,7 +94,7 @@ class VerificationConfig(BaseModel):
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]
             sections[model] = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
-        return cast("S", sections[model])
+        return sections[model]  # type: ignore[return-value]  # an instance of `model`, without a call of `cast`
 
     @property
     def core(self) -> CoreSettings:
