@@ -94,7 +94,8 @@ class VerificationConfig(BaseModel):
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]
             sections[model] = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
-        return sections[model]  # type: ignore[return-value]  # an instance of `model`, without a call of `cast`
+        section: S = sections[model]
+        return section
 
     @property
     def core(self) -> CoreSettings:
@@ -110,8 +111,9 @@ class VerificationConfig(BaseModel):
 
         Raises `ConfigError` if the name is unknown or the setting's owner is not installed.
         """
-        if self.has(name):
-            return self._values[name]
+        values = self._values
+        if name in values:
+            return values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:
