@@ -433,7 +433,8 @@ def _find_plugins() -> None:
 
 
 def _run_command(request: bytes, streams: list[int]) -> NoReturn:
-    """Be the command."""
+    """Be the command, in a session of its own, so that a test can kill all that it started."""
+    os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     words, folder, environment, memory, program = json.loads(request)
     for number, stream in enumerate(streams):
