@@ -32,17 +32,19 @@ import asyncio
 import json
 import math
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import own_state  # noqa: F401 - sets it
 from fake_server import CODE, code, is_judge, item_of
@@ -60,6 +62,8 @@ FAULTS: Final = {
     faults.close: 0.02,
     faults.cut_json: 0.02,
 }
+TOOL: Final = (sys.executable, "-c", "from karenina_cli import main; main()")
+"""The command line that starts `karenina`."""
 RESULT: Final = ("outcome", "template", "vetoes")
 
 ENDED: Final = 0
@@ -159,17 +163,52 @@ def write_benchmark(file: Path, count: int) -> None:
 
 
 def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
-    """Return the `karenina run` command that is repeated."""
+    """Return the arguments of `karenina` for the run that is repeated."""
     model = f"openai:fake@{server.url}"
-    run = [*_tool(), "run", str(file), "-a", model, "-j", model, "-o", output]
+    run = ["run", str(file), "-a", model, "-j", model, "-o", output]
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
+
+
+def environment(run: int) -> dict[str, str]:
+    """Return the environment of a run, including an API key by which the server identifies the run's requests."""
+    return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
+
+
+def start(
+    given: Sequence[str], *, folder: Path, environment: Mapping[str, str], errors: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start `karenina` with these arguments; write its standard error to a file."""
+    return subprocess.Popen([*TOOL, *given], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+
+
+def finish(
+    given: Sequence[str], *, folder: Path, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run `karenina` with these arguments to its end."""
+    return subprocess.run(
+        [*TOOL, *given], cwd=folder, env=environment, timeout=timeout, capture_output=True, text=True, check=False
+    )
 
 
 def killed(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> Kill | None:
     """Start the command and kill it at a random moment. Returns the kill, or None if the command had already ended."""
     server.asked.clear()
-    at = kill_at_random(given, folder, run, draw, server.asked, longest=20, pause=1.2)
-    return None if at is None else looked_into(folder / "out.journal", at)
+    problems = folder / "problems"
+    with problems.open("wb") as errors:
+        process = start(given, folder=folder, environment=environment(run), errors=errors)
+    if draw.random() < 0.2:
+        time.sleep(2 * draw.random())
+    else:
+        server.asked.wait(20)
+        time.sleep(1.2 * draw.random())
+    ended = process.poll() is not None
+    if not ended:
+        os.kill(process.pid, signal.SIGKILL)
+    at = time.monotonic()
+    code = process.wait(60)
+    if ended and code != 0:
+        raise SystemExit(f"the run failed ({code}): {problems.read_text('utf-8')}")
+    return None if ended else looked_into(folder / "out.journal", at)
 
 
 def looked_into(journal: Path, at: float) -> Kill:
@@ -186,7 +225,7 @@ def looked_into(journal: Path, at: float) -> Kill:
 
 def finished(given: list[str], folder: Path) -> str:
     """Run the command to its end and return its output. Raises `SystemExit` if it fails."""
-    done = subprocess.run(given, cwd=folder, env=environment(ENDED), capture_output=True, text=True, check=False)
+    done = finish(given, folder=folder, environment=environment(ENDED), timeout=1200)
     if done.returncode != 0:
         raise SystemExit(f"the run failed ({done.returncode}): {done.stderr}")
     return done.stdout + done.stderr
@@ -230,7 +269,7 @@ def used(asked: Asked, reply: Reply, kill: Kill, came: Mapping[Asked, set[int]])
     return id in kill.ended or (not of_judge and reply.run in came.get((id, True), ()))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Kill and repeat the run, print the findings as JSON, and exit with 1 if a condition is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
@@ -239,7 +278,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--replies", action="store_true", help="send bad replies instead of killing the run")
     parser.add_argument("--wire", action="append", choices=list(WIRES), help="for --replies; may be repeated")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if chosen.replies:
         check_replies(chosen.questions or 2000, chosen.wire or list(WIRES))
         return
@@ -259,7 +298,7 @@ def main() -> None:
             kills[run] = kill
         for _ in range(10):  # an item whose call failed in all its tries runs again
             finished(given, folder)
-            status = json.loads(finished([*_tool(), "status", "out.journal", "--json"], folder))
+            status = json.loads(finished(["status", "out.journal", "--json"], folder))
             if not status["again"]:
                 break
         seen = len(server.log)
@@ -289,11 +328,6 @@ def main() -> None:
     holds = ("same as undisturbed", "again without a call", "replay is the same to the byte")
     if wrongly or not whole or not all(report[name] for name in holds):
         raise SystemExit(1)
-
-
-def _tool() -> list[str]:
-    """Return the command line that starts `karenina`."""
-    return [sys.executable, "-c", "from karenina_cli import main; main()"]
 
 
 if __name__ == "__main__":

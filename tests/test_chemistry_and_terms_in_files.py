@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
+import os
 from pathlib import Path
 
+import preloaded
 import pytest
 from command_runs import registered
 from loaded_files import load, template_of
@@ -56,9 +56,9 @@ def test_tables_and_imports_name_the_type_of_answers(kind: str, tmp_path: Path) 
     truth, primitive = TYPES[kind]
     benchmark = load(tmp_path, "a.csv", f"question,answer,type\nWhich?,{truth},{kind}\n")
     (tmp_path / "rows.jsonl").write_text(f'{{"question": "Which?", "target": "{truth}"}}\n', "utf-8")
-    command = [sys.executable, "-m", "karenina", "import", "rows.jsonl", "-o", "out.yaml", "--map", f"answer={kind}"]
+    command = ["import", "rows.jsonl", "-o", "out.yaml", "--map", f"answer={kind}"]
     maps = ["--map", "question=question", "--map", "raw_answer=target"]
-    subprocess.run([*command, *maps], cwd=tmp_path, check=True, capture_output=True)
+    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=60).check_returncode()
 
     assert f"{primitive}()" in template_of(benchmark)
     assert f"{primitive}()" in template_of(Benchmark.load(tmp_path / "out.yaml"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
@@ -92,7 +92,8 @@ class VerificationConfig(BaseModel):
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]
             sections[model] = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
-        return cast("S", sections[model])
+        section: S = sections[model]
+        return section
 
     @property
     def core(self) -> CoreSettings:
@@ -107,8 +108,9 @@ class VerificationConfig(BaseModel):
         """Return the value of the given setting. Raises `ConfigError` if the name is unknown or the setting's owner is
         not installed.
         """
-        if self.has(name):
-            return self._values[name]
+        values = self._values
+        if name in values:
+            return values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:

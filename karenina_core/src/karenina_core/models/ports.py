@@ -81,8 +81,7 @@ class Message:
         """Convert the message to a JSON-compatible dict without empty fields. Attachments are described by name, media
         type, digest and size. Their contents and paths are not included.
         """
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
-        data = {name: value for name, value in values.items() if value not in (None, False, ())}
+        data = {name: value for name in _STORED if (value := getattr(self, name)) not in (None, False, ())}
         if self.tool_calls:
             data["tool_calls"] = [
                 {"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in self.tool_calls
@@ -98,10 +97,9 @@ class Message:
         """Create a message from the output of `to_dict`. Raises `ValueError` for an unknown role or field, and
         `TypeError` for an invalid tool call or attachment.
         """
-        names = {item.name for item in fields(cls) if item.compare}
-        unknown = sorted(set(data) - names)
+        unknown = sorted(set(data) - set(_STORED))
         if unknown:
-            raise ValueError(f"a message has no field {unknown[0]!r}; its fields are {', '.join(sorted(names))}")
+            raise ValueError(f"a message has no field {unknown[0]!r}; its fields are {', '.join(sorted(_STORED))}")
         if data.get("role") not in ("system", "user", "assistant", "tool"):
             raise ValueError(f"a message role must be system, user, assistant or tool, not {data.get('role')!r}")
         values = dict(data)
@@ -109,6 +107,9 @@ class Message:
         values["notes"] = tuple(data.get("notes", ()))
         values["attachments"] = tuple(Attachment(**attachment) for attachment in data.get("attachments", ()))
         return cls(**values)
+
+
+_STORED = tuple(item.name for item in fields(Message) if item.compare)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple
 
 from anyio import to_thread
 
@@ -169,21 +169,24 @@ class VerificationContext:
         """Return the value of an artifact. Raises `MissingArtifact` if the artifact has not been set, and
         `UndeclaredArtifact` if the stage does not declare it.
         """
-        self._check_read(key)
-        value = self._state.read(key.name)
+        if key.name not in self._planned.reads:
+            self._check_read_of_all(key)
+        value: T = self._state.read(key.name)
         if value is None and not self._state.has(key.name):
             raise MissingArtifact(
                 f"stage {self._planned.name} reads the artifact {key.name!r}, which no stage has set for this item; "
                 "use find_artifact if it may be missing"
             )
-        return cast("T", value)
+        return value
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
         """Return the value of an artifact, or None if it has not been set. Raises `UndeclaredArtifact` if the stage
         does not declare the artifact.
         """
-        self._check_read(key)
-        return cast("T | None", self._state.read(key.name))
+        if key.name not in self._planned.reads:
+            self._check_read_of_all(key)
+        value: T | None = self._state.read(key.name)
+        return value
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
         """Set an artifact. If `key` is a standard key with a section, the result's field is set too.
@@ -426,9 +429,9 @@ class VerificationContext:
             raise UndeclaredArtifact(self._planned.name, "*", "reads", "`optional` (as optional = ANY)")
         return self._state
 
-    def _check_read(self, key: AnyKey) -> None:
-        """Raise `UndeclaredArtifact` if the stage does not declare that it reads the artifact."""
-        if key.name not in self._planned.reads and not self._planned.reads_everything:
+    def _check_read_of_all(self, key: AnyKey) -> None:
+        """Raise `UndeclaredArtifact` unless the stage declares that it reads all artifacts."""
+        if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, key.name, "reads", "requires or optional")
 
     def _check_type(self, key: AnyKey, value: object) -> None:

@@ -263,7 +263,8 @@ class StageCalls:
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
         info = self._complete(request)
-        making = self._state.item.ports.call(replace(request, info=info))
+        complete = ModelRequest(request.model, request.messages, info, request.schema, request.options)
+        making = self._state.item.ports.call(complete)
         try:
             reply = await making
         except PortError as error:

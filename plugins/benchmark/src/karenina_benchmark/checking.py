@@ -481,18 +481,17 @@ class _Check:
             yield
 
     def _trusts_values(self) -> bool:
-        """Return whether the user trusts all restricted values of the benchmark, which is true without a file, but
-        false if it has none.
-        """
+        """Return whether the user trusts all restricted values of the benchmark."""
+        if self._is_trusted is not None:
+            return self._is_trusted
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
         from karenina_engine.user_files import trusts_values
 
         path = self._benchmark.path
         if path is None or self._trust.everything:
             return True
-        if self._is_trusted is None:
-            values = find_restricted_values(self._benchmark)
-            self._is_trusted = bool(values) and trusts_values(self._trust, path, names_and_values(values))
+        values = find_restricted_values(self._benchmark)
+        self._is_trusted = bool(values) and trusts_values(self._trust, path, names_and_values(values))
         return self._is_trusted
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:

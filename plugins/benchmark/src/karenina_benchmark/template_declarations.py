@@ -112,12 +112,13 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
     """
     spelled = dict(fields)
     for name, declared in fields.items():
-        if not isinstance(declared, Mapping) or not _compares_text(declared):
-            continue
-        truth, is_list = declared.get("ground_truth"), isinstance(declared.get("ground_truth"), list)
+        truth = declared.get("ground_truth") if isinstance(declared, dict | Mapping) else None
+        is_list = isinstance(truth, list)
         values: list[Any] = truth if isinstance(truth, list) else [truth]
-        texts = [written(name, "ground_truth", *([at] if is_list else [])) for at in range(len(values))]
         numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
+        if True not in numbers or not _compares_text(declared):
+            continue
+        texts = [written(name, "ground_truth", *([at] if is_list else [])) for at in range(len(values))]
         if "type" not in declared and all(
             str(value) == text for value, text, number in zip(values, texts, numbers, strict=True) if number
         ):

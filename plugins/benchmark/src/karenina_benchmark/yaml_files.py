@@ -175,7 +175,7 @@ class _Reader:
         if node in self._merging:
             raise self._error(node, "an alias refers to a value that contains it", "write out the value instead")
         pairs = self._own_pairs(node)
-        if any(key.tag == MERGE for key, _ in node.value):
+        if MERGE in [key.tag for key, _ in node.value]:
             self._merging.add(node)
             merged: _Pairs = {}
             for key, value in node.value:

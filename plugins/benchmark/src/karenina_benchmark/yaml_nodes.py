@@ -10,6 +10,7 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _ODD: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
 """Unusual line breaks and byte-order marks."""
 _BLOCK_START: Final = re.compile(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
 """The first line of a block."""
+_MOST_CACHED: Final = 1024
 _FIRST: Final = frozenset("<~nNtTfF.+-0123456789")
 """The first characters of unquoted text that may be something other than a string."""
 
@@ -228,6 +230,7 @@ def _error(problem: str, mark: Any) -> ComposerError:
     return ComposerError(None, None, problem, mark)
 
 
+@lru_cache(_MOST_CACHED)
 def _resolve(text: str) -> str:
     """Return the tag of an unquoted scalar."""
     if text and text[0] not in _FIRST:

@@ -28,6 +28,7 @@ from karenina_engine.check.planner import Planner
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.model_settings import configured_models
+from karenina_engine.results.result_lines import dump_result
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
@@ -308,7 +309,7 @@ class Worker:
         try:
             async with aclosing(self._runner.answer(task, judges)) as answered:
                 async for judge, result in answered:
-                    results.append((judge, result.model_dump_json()))
+                    results.append((judge, dump_result(result)))
         except Exception:
             self._send({"kind": "failed", "order": task.order, "error": traceback.format_exc()})
         else:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from karenina_engine.results.result_file import is_header
 from karenina_report.run_notes import NotedRun, RunNote
-from karenina_report.runs import iterate_results
+from karenina_report.runs import is_journal, iterate_results
 from karenina_toolkit.printable import quantity
 from karenina_toolkit.shown_work import OWNER, check_troubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_OF_OWNER: Final = re.compile(rf'"{OWNER}"\s*:'.encode())
+"""The key of the result fields of karenina-sandbox. Records of stages name it as a value only."""
 
 
 def check_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
@@ -44,6 +49,11 @@ def _count(run: NotedRun) -> Mapping[tuple[str, str], int]:
 
 
 def _mentions_checks(source: Path) -> bool:
-    """Return whether a file contains a result with work or checks."""
+    """Return whether a file may contain a result with work or checks. This is always so for journals.
+
+    The header of a result file does not count, since it names all distributions of a run.
+    """
+    if is_journal(source):
+        return True
     with source.open("rb") as file:
-        return any(OWNER.encode() in line for line in file)
+        return any(_OF_OWNER.search(line) and not is_header(line) for line in file)

@@ -37,8 +37,9 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     """Load the question's template, and return it, or None if it has none. Raises `TemplateError` if it is invalid, and
     `UntrustedTemplate` if it contains code that `trust` does not cover; by default, that is any code.
 
-    Classes and pure declarations need no trust. The template is kept with the question, and is only loaded again for a
-    different `trust`.
+    `trust` says which sources may be executed, which is none by default. Classes and pure declarations need no trust.
+    The template is kept with the question, and is only loaded again for a different `trust`, if it contains code.
+    Raises `TemplateError` if the template is invalid, and `UntrustedTemplate` if its code is not trusted.
     """
     loaded = question.derived
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -50,7 +51,7 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
         template = load_template(question.answer_template, trust=trust, name=question.id)
     else:
         return None
-    question.keep_derived(_Loaded(template, trust))
+    question.keep_derived(_Loaded(template, trust if template.has_code else None))
     return template
 
 
@@ -69,12 +70,13 @@ def known_values_of(question: Question) -> tuple[str, ...]:
     """Return the names of the known values that fill fields of the question's template, without duplicates, or an empty
     tuple if there is no valid template. Code is searched without executing it, so names that it computes are not found.
     """
-    if question.answer_class is None and _SOURCE.search(question.answer_template or "") is None:
+    source = question.answer_template or ""
+    if question.answer_class is None and ("source" not in source or _SOURCE.search(source) is None):
         return ()
     try:
         template = template_of(question)
     except UntrustedTemplate:
-        return _sources_in_code(question.answer_template or "")
+        return _sources_in_code(source)
     except TemplateError:
         return ()
     return tuple(dict.fromkeys(template.key.sources().values())) if template is not None else ()

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BLOCK = 1 << 16
+"""Number of bytes in which words are searched at once."""
 _MAX_BROKEN_LINES = 1000
 """Maximum number of broken lines. If there are more, reading stops, because the file probably has another format."""
 
@@ -255,13 +257,33 @@ class QuestionLines(MutableMapping[str, Question]):
             return
         pattern = re.compile("|".join(map(re.escape, sorted(words))))
         in_bytes = re.compile(pattern.pattern.encode())
-        for id, position in list(self._positions.items()):
-            if position is None:
-                yield id
+        for ids in self._blocks():
+            first, last = self._positions[ids[0]], self._positions[ids[-1]]
+            if first is None or last is None:
+                yield from ids
                 continue
-            line = self._read_line(position)
-            if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
-                yield id
+            block = self._read_bytes(self._index.offsets[first], self._index.offsets[last + 1])
+            for id in ids if in_bytes.search(block) or _may_hide_words(block) else ():
+                line = self._read_line(self._positions[id] or 0)
+                if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
+                    yield id
+
+    def _blocks(self) -> Iterator[list[str]]:
+        """Yield the ids of all questions, in lists of questions from neighboring lines or of one replaced question."""
+        ids: list[str] = []
+        start = 0
+        for id, position in list(self._positions.items()):
+            if ids and (position is None or self._index.offsets[position + 1] - start > _BLOCK):
+                yield ids
+                ids = []
+            if position is None:
+                yield [id]
+                continue
+            if not ids:
+                start = self._index.offsets[position]
+            ids.append(id)
+        if ids:
+            yield ids
 
     def text_of(self, question_id: str) -> str:
         """Return a question's text. Raises `BenchmarkFileError` if its line has changed."""
@@ -283,7 +305,7 @@ class QuestionLines(MutableMapping[str, Question]):
             line = self._read_line(position)
             if _digest(line) != self._index.digests[position * _DIGEST_BYTES : (position + 1) * _DIGEST_BYTES]:
                 raise BenchmarkFileError(self._path, f"line {number}", "the line has changed", "")
-            values = _parse_line(line, self._path, number)
+            values = json.loads(line.decode())  # it is the line that `_index_lines` has checked
         except (BenchmarkFileError, OSError) as error:
             what = f"the question {id!r} cannot be read again: {error}"
             cure = "do not change the file while it is in use; load it again"
@@ -294,15 +316,16 @@ class QuestionLines(MutableMapping[str, Question]):
         return self._read_lines(position)[0]
 
     def _read_lines(self, position: int) -> list[bytes]:
-        """Return the lines from one question to the next. This is safe in threads and forked processes."""
-        start, end = self._index.offsets[position], self._index.offsets[position + 1]
+        """Return the lines from one question to the next."""
+        return self._read_bytes(self._index.offsets[position], self._index.offsets[position + 1]).split(b"\n")
+
+    def _read_bytes(self, start: int, end: int) -> bytes:
+        """Return a part of the file. This is safe in threads and forked processes."""
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
-            lines = os.pread(self._file.fileno(), end - start, start)
-        else:
-            with self._seek_lock:
-                self._file.seek(start)
-                lines = self._file.read(end - start)
-        return lines.split(b"\n")
+            return os.pread(self._file.fileno(), end - start, start)
+        with self._seek_lock:
+            self._file.seek(start)
+            return self._file.read(end - start)
 
 
 def _may_hide_words(line: bytes) -> bool:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.declared_templates import declare_template
 from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import identify_text, make_question_id
 from karenina_benchmark.question_import import read_questions, split_keywords
@@ -226,13 +227,12 @@ def read_question(section: Section, id: str) -> Question:
     problems = Problems()
     attempt = problems.attempt
     content = section.value
-    others = [key for key in content if key not in _KNOWN_KEYS]
+    others = [] if _KNOWN_KEYS.issuperset(content) else [key for key in content if key not in _KNOWN_KEYS]
     if others:
         owned = [key for key in others if is_owned(key, "question_fields")]
         attempt(section.check_keys, [*dict.fromkeys([*QUESTION_KEYS, *read_catalog()["question_fields"], *owned])])
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
-    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in others)
-    if content.get("question") in (None, "") and not misspelt:
+    if content.get("question") in (None, "") and all(nearest_key(key, QUESTION_KEYS) != "question" for key in others):
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
     if "attachments" in content:
@@ -248,8 +248,12 @@ def read_question(section: Section, id: str) -> Question:
         values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
     if "dynamic_rubric" in content:
         values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
-    values |= {name: content[name] for name in ("author", "sources") if name in content}
-    values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in content}
+    for name in ("author", "sources"):
+        if name in content:
+            values[name] = content[name]
+    for name in ("metadata", "unread"):
+        if name in content:
+            values[name] = attempt(_read_mapping, section, name)
     values["extra"] = (attempt(_read_owned, section) or {}) if others else {}
     problems.raise_all()
     try:
@@ -341,24 +345,14 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
 def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
     """Return the source and template for declared fields. Raises `BenchmarkFileError` with the field's line."""
     try:
-        source = make_template_source(fields, strategy)
+        return declare_template(fields, strategy)
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
-    return source, _load_declared_template(source, section)
-
-
-def _load_declared_template(source: str, section: Section) -> Template:
-    """Load the generated source of a template, without executing anything. Raises `BenchmarkFileError` with the field's
-    line in the file.
-
-    If it cannot be loaded, plugins are loaded before trying again, because they may add primitives.
-    """
-    try:
-        return load_template(source)
     except TemplateError:
-        active_plugins()
+        active_plugins()  # which may add primitives
+    source = make_template_source(fields, strategy)
     try:
-        return load_template(source)
+        return source, load_template(source)
     except TemplateError as error:
         field = field_at(source, error.line)
         place = ("answer",) if field is None else ("answer", field, _part_of(error.reason))

@@ -140,7 +140,7 @@ class Call:
         attachments = [attachment for message in self.messages for attachment in message.attachments]
         return size._replace(attached=sum(most_tokens((attachment,), limits) or 0 for attachment in attachments))
 
-    @cached_property
+    @property
     def attached_bytes(self) -> int:
         """The total size of the attachments."""
         return sum(attachment.size for message in self.messages for attachment in message.attachments)

@@ -346,4 +346,4 @@ def _may_have_options(question: Question) -> bool:
         return True
     source = question.answer_template or ""
     text = source if source.isascii() else unicodedata.normalize("NFKC", source)  # as Python reads names
-    return any(name in text for name in (*third_parties(), *read_catalog()["template_fields"]))
+    return any(map(text.__contains__, (*third_parties(), *read_catalog()["template_fields"])))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.planner import Planner, QuestionPipelines
     from karenina_engine.question_source import QuestionCheck, QuestionSource
+    from karenina_template.rules import RuleLines
 
 logger = logging.getLogger("karenina")
 
@@ -93,15 +94,19 @@ def check_questions(
     *,
     offline: bool,
     question_check: QuestionCheck | None = None,
+    rules: RuleLines | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
     """Raise `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or model.
     Return the pipelines of the questions and the models that stages need.
 
-    Each question is checked by `question_check` and added to `judging` and `attachments`. Logs warnings about model
-    fields, settings and traits that have no effect. If `offline` is set, no calls will be made, so whatever is only
-    needed for calls may be missing.
+    Returns the pipelines of the questions and the models that stages need. Each question is checked by `question_check`
+    and added to `judging`, `attachments` and `rules`.
+
+    Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
+    made, so whatever is only needed for calls may be missing. Raises `PlanError` if a question has no valid plan, and
+    `ConfigError` if a stage rejects a question or model.
     """
-    survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check)
+    survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check, rules)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)

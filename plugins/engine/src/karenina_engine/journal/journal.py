@@ -230,7 +230,7 @@ class Journal:
         if command.get("benchmark") is not None:
             user_state.store_command(id, self.path, command)
 
-    def store_rules(self, rules: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+    def store_rules(self, rules: Iterable[bytes]) -> None:
         """Store the field rules of the run's templates in the user's state folder, like its command."""
         row, run = self._row("SELECT value FROM meta WHERE name = 'id'"), self.run_digest()
         if row is not None and run is not None:

@@ -120,7 +120,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         complete = call.self_contained or (isinstance(reply, AgentReply) and reply.recorded is not None)
         reusable = complete and (not call.is_model_call or is_reusable(reply))
         spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
-        if not all(type(count) is int for count in spent):
+        if {*map(type, spent)} != {int}:
             raise TypeError(f"the token usage of the reply must consist of integers, not {spent}")
     else:
         assert outcome.error is not None
@@ -130,7 +130,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     if call.composite and notes.uncounted:
         text = dump_json({**json.loads(text), _UNCOUNTED: notes.uncounted})
     if call.is_model_call and reply is not None:
-        text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{json.dumps(notes.cost)}}}'
+        text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{dump_json(notes.cost)}}}'
     if outcome.files:
         files = [file.model_dump(mode="json", exclude_none=True) for file in outcome.files]
         text = dump_json({**json.loads(text), _FILES: files})

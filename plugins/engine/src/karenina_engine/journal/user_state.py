@@ -120,19 +120,19 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     return dict(stored["command"])
 
 
-def store_rules(id: str, run: str, rules: Iterable[tuple[str, Mapping[str, str]]]) -> None:
-    """Store the field rules of a run, in words, in place of those of earlier runs. Rules that take more than
-    `MOST_BYTES` or cannot be written are not stored, without a warning.
+def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
+    """Store the field rules of a run, in words.
 
-    `id` is the id of the journal, and `run` that of the run in result files. `rules` contains the id of each template
-    and its rules by field.
+    `id` is the id of the journal, and `run` that of the run in result files. `rules` are blocks of lines of JSON, with
+    the id of a template and its rules by field. Rules that take more than `MOST_BYTES` or cannot be written are not
+    stored.
     """
 
     def write(file: BinaryIO) -> None:
         """Write the version and the run, then a line for each template. Raises `UserStateError` if this is too long."""
         file.write(json.dumps([_VERSION, run]).encode() + b"\n")
-        for entry in rules:
-            file.write(json.dumps(entry).encode() + b"\n")
+        for block in rules:
+            file.write(block)
             if file.tell() > MOST_BYTES:
                 raise UserStateError(f"the rules take more than {MOST_BYTES:,} bytes")
 

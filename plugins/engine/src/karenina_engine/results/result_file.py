@@ -17,6 +17,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
@@ -78,7 +79,7 @@ def digest_run(journal: object, number: int) -> str:
 
 def is_header(line: bytes) -> bool:
     """Return whether a line is a header or table line, or the beginning of an incomplete one."""
-    return line.startswith(_HEADERS) or (bool(line) and any(start.startswith(line) for start in _HEADERS))
+    return line.startswith(_HEADERS) or (0 < len(line) < len(TABLE_LINE) and any(h.startswith(line) for h in _HEADERS))
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
@@ -89,7 +90,7 @@ def read_header(path: Path) -> Mapping[str, Any]:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
             facts = json.loads(line)["run"] if is_header(line) else {}
-            others = (other for other in iter(lambda: file.readline(_LONGEST), b"") if other.startswith(_BEGINNING))
+            others = (other for other in iter(partial(file.readline, _LONGEST), b"") if other.startswith(_BEGINNING))
             if facts and any(other.strip() != line.strip() for other in others):
                 return {}
     except (OSError, ValueError, KeyError, TypeError):

@@ -20,9 +20,11 @@ from karenina_engine.run.matrix import AnswerTask, IndexedResult
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
+    from karenina_core.plugins import Plugins
     from karenina_engine.run.session import RunSession
 
 
@@ -58,6 +60,10 @@ class Executor(ABC):
 
     def check(self, session: RunSession) -> None:
         """Raise `ConfigError` if the run cannot be executed. This is called before the first call is made."""
+
+    def describe_use(self, config: VerificationConfig, plugins: Plugins) -> str | None:
+        """Return what `karenina plan` says about using this executor for the configured models, or None."""
+        return None
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:

@@ -39,6 +39,7 @@ from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.run.request import make_command
 from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
+from karenina_template.rules import RuleLines
 from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ def make_session(
     planner = Planner(config, plugins, all_observers)
     judging = JudgeNeeds(plugins, config, trust)
     attachments = AttachmentCheck(plugins, config, attached or QuestionFiles(None), offline=offline)
+    rules = RuleLines() if not offline else None
     pipelines, named = check_questions(
         plugins,
         config,
@@ -200,6 +202,7 @@ def make_session(
         attachments,
         offline=offline,
         question_check=question_check,
+        rules=rules,
     )
     models = [*(model for _, model in configured_models(config)), *named]
     ledger = Ledger(PriceTable(plugins, settings.prices))
@@ -224,7 +227,7 @@ def make_session(
             files=files if files is not None else FileStore(None, 0, 0),
             offline=offline,
         ),
-        Matrix(questions, config, pipelines, configured_panel(plugins, config), attachments),
+        Matrix(questions, config, pipelines, configured_panel(plugins, config), attachments, rules),
         ledger=ledger,
         budget=budget,
         executor=executor,

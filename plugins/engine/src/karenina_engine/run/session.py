@@ -24,7 +24,6 @@ from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
 from karenina_engine.settings import EngineSettings
-from karenina_template.rules import describe_rules
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
@@ -241,8 +240,8 @@ class RunSession:
         keeps_replies = self.parts.store is not None and not self.parts.offline
         if journal is not None:
             journal.begin(len(self), self.command, self.ledger)
-            if self.resumable:
-                journal.store_rules(describe_rules(self.matrix.questions))
+            if self.resumable and self.matrix.rules is not None:
+                journal.store_rules(self.matrix.rules.blocks())
             journal.store_endpoint_digests(self.runner.model_identities())
             if self.matrix.attachments is not None:
                 journal.store_attachments(self.matrix.attachments.files.facts)

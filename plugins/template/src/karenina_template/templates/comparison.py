@@ -14,7 +14,6 @@ from karenina_template.templates.compose import Result, known_result
 from karenina_template.templates.errors import InvalidAnswer
 from karenina_template.templates.primitives import Undecided
 
-_DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
 _MOST_ASSUMPTIONS: Final = 64
 """Maximum number of combinations of assumed results. This is enough for six undecided fields."""
 
@@ -35,7 +34,12 @@ class Comparison:
 
     def __post_init__(self) -> None:
         cls = type(self.answer)
-        declared = all(getattr(cls, name) is getattr(BaseAnswer, name) for name in _DECLARED)
+        declared = (
+            cls.verify is BaseAnswer.verify
+            and cls.verify_granular is BaseAnswer.verify_granular
+            and cls.field_results is BaseAnswer.field_results
+            and cls.field_scores is BaseAnswer.field_scores
+        )
         key = self.answer._answer_key() if declared else None
         self._key = key if key is not None and key.rules else None
 

@@ -104,8 +104,10 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of the ground truths. The wrong values that are tried are added to `changed` by field; if it is
-    None, none are tried, and no types are checked.
+    """Yield the flaws of the ground truths.
+
+    Wrong values are added to `changed` by field. If `changed` is None, no wrong values are tried, no types are checked,
+    and warnings may be missing.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -122,7 +124,8 @@ def _check_rule(
     """Yield the flaws of a rule, and add a right value to `accepted` and a wrong one to `changed` (if it is None, no
     wrong value is tried).
 
-    Fields that read the raw response and primitives that need a model are only reported as unchecked.
+    If `changed` is None, no wrong value is tried, and only errors are sure to be found. Otherwise, fields that read the
+    raw response and primitives that need a model are reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
@@ -131,9 +134,12 @@ def _check_rule(
     except ValueError as error:
         yield Flaw("error", name, f"the rule of field {name!r} cannot be used: {error}", part="verify_with")
         return
-    yield from _find_common_substrings(name, rule)
-    yield from _find_two_dates(name, rule)
+    if changed is not None:
+        yield from _find_common_substrings(name, rule)
+        yield from _find_two_dates(name, rule)
     if rule.reads_trace or primitive.needs_model:
+        if changed is None:
+            return
         why = "reads the whole response" if rule.reads_trace else "needs an embedding model"
         yield Flaw("unchecked", name, f"the ground truth of field {name!r} cannot be checked because {kind} {why}")
         return
@@ -224,6 +230,8 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
     """Yield a flaw for each ground truth that a judge cannot return because of the field's type."""
+    if not bound.judge_fields and not bound.template.has_code:
+        return
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
     try:
         bound.bind({**dict.fromkeys(bound.judge_fields), **values})

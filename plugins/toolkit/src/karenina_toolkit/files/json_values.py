@@ -87,6 +87,8 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
         problem = _find_problem_at(current, path, halves)
         if problem is not None:
             return problem
+        if isinstance(current, str | int | float):
+            continue
         if isinstance(current, Mapping):
             for key in current:
                 if halves and isinstance(key, str) and has_lone_surrogate(key):

@@ -51,10 +51,8 @@ class _PatternMismatchError(ValueError):
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template for `source`, which has the given `split`, made from an earlier source that differs only in
-    some literals, or None if there is none.
-    """
-    pattern = _find_pattern(split)
+    """Return the template for `source`, which has the given `split`, or None if no pattern applies."""
+    pattern = find_pattern(split)
     if pattern is None:
         return None
     try:
@@ -65,12 +63,12 @@ def find_template(split: LiteralSplit, source: str) -> Template | None:
 
 def find_shape(split: LiteralSplit) -> Shape | None:
     """Return the shape of a template with the given `split`, or None if there is no pattern for it."""
-    pattern = _find_pattern(split)
+    pattern = find_pattern(split)
     return pattern.shape if pattern is not None else None
 
 
-def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
-    """Return the cached pattern for a source with these literals, or None, and mark it as used most recently."""
+def find_pattern(split: LiteralSplit) -> ParsedPattern | None:
+    """Return the pattern of a source with the given `split`, or None if there is none."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -137,6 +135,8 @@ class _Argument:
 
     def value(self, values: Values) -> object:
         """Return the argument's value for the given values of the literals."""
+        if not self.constants and self.last is not None:
+            return self.last[1]
         current = [_join_constant(places, values) for places in self.constants]
         if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
@@ -214,6 +214,13 @@ class ParsedPattern:
         values: list[Any] = list(literals)
         for place, prefix in self.free:
             values[place] = literal_value(literals[place], prefix)
+        return self.fill(values, source)
+
+    def fill(self, values: Values, source: str) -> Template:
+        """Make a template for a source whose literals have the given values, where they are `free`.
+
+        Raises `ValueError` if the pattern does not apply.
+        """
         rules: dict[str, FieldRule] = {}
         descriptions: dict[str, str] = {}
         for name, described, arguments, options in self.fields:
