@@ -132,7 +132,10 @@ def kill(given: list[str], folder: Path, server: Server, draw: random.Random, ru
     """Start the command and kill it at a random moment. Returns the time, or None if the command had already ended."""
     server.left = draw.randint(1, MOST_REPLIES)
     server.enough.clear()
-    return kill_at_random(given, folder, run, draw, server.enough, longest=120, pause=0.2)
+    problems = folder / "problems"
+    with problems.open("wb") as errors:
+        process = subprocess.Popen(given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=errors)
+    return kill_at_random(process, problems, draw, server.enough, longest=120, pause=0.2)
 
 
 def stored(journal: Path) -> frozenset[int]:

@@ -32,13 +32,11 @@ import asyncio
 import json
 import math
 import random
-import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -169,11 +167,6 @@ def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
 
 
-def environment(run: int) -> dict[str, str]:
-    """Return the environment of a run, including an API key by which the server identifies the run's requests."""
-    return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
-
-
 def start(
     given: Sequence[str], *, folder: Path, environment: Mapping[str, str], errors: IO[bytes]
 ) -> subprocess.Popen[bytes]:
@@ -196,19 +189,8 @@ def killed(given: list[str], folder: Path, server: Server, draw: random.Random, 
     problems = folder / "problems"
     with problems.open("wb") as errors:
         process = start(given, folder=folder, environment=environment(run), errors=errors)
-    if draw.random() < 0.2:
-        time.sleep(2 * draw.random())
-    else:
-        server.asked.wait(20)
-        time.sleep(1.2 * draw.random())
-    ended = process.poll() is not None
-    if not ended:
-        os.kill(process.pid, signal.SIGKILL)
-    at = time.monotonic()
-    code = process.wait(60)
-    if ended and code != 0:
-        raise SystemExit(f"the run failed ({code}): {problems.read_text('utf-8')}")
-    return None if ended else looked_into(folder / "out.journal", at)
+    at = kill_at_random(process, problems, draw, server.asked, longest=20, pause=1.2)
+    return None if at is None else looked_into(folder / "out.journal", at)
 
 
 def looked_into(journal: Path, at: float) -> Kill:

@@ -1,9 +1,10 @@
-"""A command that is started and killed at a random moment."""
+"""A command that is killed at a random moment."""
 
 from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -16,31 +17,29 @@ def environment(run: int) -> dict[str, str]:
 
 
 def kill_at_random(
-    command: list[str],
-    folder: Path,
-    run: int,
+    process: subprocess.Popen[bytes],
+    problems: Path,
     draw: random.Random,
     ready: threading.Event,
     longest: float,
     pause: float,
 ) -> float | None:
-    """Start the command in a folder and kill it. Returns the time, or None if it had already ended.
+    """Kill a process that has just been started. Returns the time, or None if it had already ended.
 
     One time in five it is killed within two seconds, otherwise up to `pause` seconds after `ready` is set, for which it
-    waits at most `longest` seconds. Raises `SystemExit` if the command fails on its own.
+    waits at most `longest` seconds. Raises `SystemExit` with the content of `problems`, to which the process writes its
+    standard error, if it failed on its own.
     """
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
     if draw.random() < 0.2:
         time.sleep(2 * draw.random())
     else:
         ready.wait(longest)
         time.sleep(pause * draw.random())
     ended = process.poll() is not None
-    process.kill()
+    if not ended:
+        os.kill(process.pid, signal.SIGKILL)
     at = time.monotonic()
-    _, said = process.communicate()
-    if ended and process.returncode != 0:
-        raise SystemExit(f"the run failed ({process.returncode}): {said.decode()}")
+    code = process.wait(60)
+    if ended and code != 0:
+        raise SystemExit(f"the run failed ({code}): {problems.read_text('utf-8')}")
     return None if ended else at
