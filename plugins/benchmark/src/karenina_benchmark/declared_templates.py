@@ -87,21 +87,20 @@ def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tup
 
 def _take(value: object, rest: list[object], values: list[Value]) -> bool:
     """Add a value to `values` and its type to `rest`. Returns whether a form can have such a value."""
-    kind = type(value)
-    if value is None or kind is bool:
+    if value is None or isinstance(value, bool):
         rest.append(repr(value))
-    elif kind is list:
+    elif isinstance(value, list):
         rest.append(len(value))
         return all(_take(entry, rest, values) for entry in value)
-    elif kind is str:
+    elif isinstance(value, str):
         if not value or len(value) > _LONGEST or _DATE_LIKE.fullmatch(value) or has_lone_surrogate(value):
             return False
-        rest.append(kind)
+        rest.append(str)
         values.append(value)
-    elif kind is int or kind is float:
+    elif isinstance(value, int | float):
         if not 0 <= value < _LARGE or math.copysign(1, value) < 0:  # signs are not part of a literal
             return False
-        rest.append(kind)
+        rest.append(type(value))
         values.append(value)
     else:
         return False

@@ -23,6 +23,7 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import IO, TYPE_CHECKING, Any
 
 from karenina_benchmark.content import BenchmarkContent
@@ -257,33 +258,23 @@ class QuestionLines(MutableMapping[str, Question]):
             return
         pattern = re.compile("|".join(map(re.escape, sorted(words))))
         in_bytes = re.compile(pattern.pattern.encode())
-        for ids in self._blocks():
-            first, last = self._positions[ids[0]], self._positions[ids[-1]]
+        offsets = self._index.offsets
+
+        def block_of(entry: tuple[str, int | None]) -> int:
+            """Return the number of the block in which a question's line starts, or -1 if it has been replaced."""
+            return -1 if entry[1] is None else offsets[entry[1]] // _BLOCK
+
+        for _, group in groupby(list(self._positions.items()), block_of):
+            entries = list(group)
+            first, last = entries[0][1], entries[-1][1]
             if first is None or last is None:
-                yield from ids
+                yield from (id for id, _ in entries)
                 continue
-            block = self._read_bytes(self._index.offsets[first], self._index.offsets[last + 1])
-            for id in ids if in_bytes.search(block) or _may_hide_words(block) else ():
-                line = self._read_line(self._positions[id] or 0)
+            block = self._read_bytes(offsets[first], offsets[last + 1])
+            for id, position in entries if in_bytes.search(block) or _may_hide_words(block) else ():
+                line = self._read_line(position or 0)
                 if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
                     yield id
-
-    def _blocks(self) -> Iterator[list[str]]:
-        """Yield the ids of all questions, in lists of questions from neighboring lines or of one replaced question."""
-        ids: list[str] = []
-        start = 0
-        for id, position in list(self._positions.items()):
-            if ids and (position is None or self._index.offsets[position + 1] - start > _BLOCK):
-                yield ids
-                ids = []
-            if position is None:
-                yield [id]
-                continue
-            if not ids:
-                start = self._index.offsets[position]
-            ids.append(id)
-        if ids:
-            yield ids
 
     def text_of(self, question_id: str) -> str:
         """Return a question's text. Raises `BenchmarkFileError` if its line has changed."""
