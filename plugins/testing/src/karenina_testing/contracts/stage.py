@@ -110,7 +110,8 @@ class StageContract(PluginContract):
 
     def test_its_declarations_are_valid(self) -> None:
         """A plugin whose stage has an invalid declaration is rejected with the same message."""
-        assert why_refused(self.stage) is None
+        stage: Any = self.stage
+        assert why_refused(stage) is None
 
     def test_it_keeps_its_declarations(self) -> None:
         """The stage reads and sets only what it declares, and sets every artifact that it declares to produce."""
