@@ -52,7 +52,7 @@ STOPPED: Final = ("length", "content_filter", "failed")
 class Answer:
     """A recorded answer: its text or messages, how the reply ended, and what else is known of its conversation.
 
-    `patch` is the work of an agent in a workspace, as `git diff` writes it. `digests` are those of the files that the
+    `patch` is the work of an agent in a workspace, in the format of `git diff`. `digests` are those of the files that the
     question attached, if they are known.
     """
 
@@ -495,7 +495,7 @@ def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
         except FileError as error:
             raise AdapterConfigError(f"recordings {place}: {error}") from None
     if patch is not None and not isinstance(patch, str):
-        raise AdapterConfigError(f"recordings {place}: the patch must be text, as `git diff` writes it")
+        raise AdapterConfigError(f"recordings {place}: the patch must be a string in the format of `git diff`")
     return patch
 
 

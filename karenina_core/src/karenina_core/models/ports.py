@@ -447,7 +447,9 @@ class AgentPort(Port, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request to an agent if `options` is set, for JSON if `schema` is set, and otherwise for text."""
+    """A request to a model. It is sent to an agent if `options` is set, asks for JSON if `schema` is set, and otherwise
+    asks for text.
+    """
 
     model: ModelConfig
     messages: Sequence[Message]

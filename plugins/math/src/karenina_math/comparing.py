@@ -483,7 +483,9 @@ class _Rules:
             whole = [mpmath.floor(number(end)) + step for end in finite for step in (-1, 0, 1, 2)]
             is_close = all(is_member(x, one, point) is is_member(x, other, point) for x in whole)
             if (relations and self.domain == "positive") or (self.domain == "integer" and (relations or is_close)):
-                raise OutOfReach("inequalities are compared for all real numbers")
+                raise OutOfReach(
+                    "whether the inequalities are the same for these numbers alone cannot be decided; only real numbers are supported"
+                )
             return False
         if len(names) > 1:
             raise OutOfReach("the inequalities are about different symbols")

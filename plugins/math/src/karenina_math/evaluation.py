@@ -113,7 +113,10 @@ def number(value: Value) -> Value:
 
 
 def _value(tree: Tree, point: Point) -> Value:
-    """Return the value of an expression like `value_of`, which also handles the errors of arithmetic."""
+    """Return the value of an expression, like `value_of`, but let arithmetic errors such as division by zero propagate.
+
+    Raises `NoValue` if the expression has no value at the point.
+    """
     kind, parts = tree[0], tree[1:]
     match kind:
         case "number":

@@ -67,7 +67,7 @@ class _Reader(Operands):
         """Read an expression or set, or a relation of several of them, such as *1 < x < 2*."""
         self._depth += 1
         if self._depth > DEEPEST:
-            raise TooLarge(f"the value is nested more than {DEEPEST} deep")
+            raise TooLarge(f"the value is nested more than {DEEPEST} levels deep")
         parts: Tree = [self._set()]
         if self._next() == ":":
             parts = [self._ratio(parts[0])]

@@ -310,4 +310,4 @@ class Cursor:
         """Count a level. Raises `TooLarge` if there are too many."""
         self._depth += 1
         if self._depth > DEEPEST:
-            raise TooLarge(f"the value is nested more than {DEEPEST} deep")
+            raise TooLarge(f"the value is nested more than {DEEPEST} levels deep")

@@ -193,7 +193,7 @@ class CheckRunner:
                 else:
                     if listed.stopped_by is not None:
                         raise SandboxError(
-                            f"{python} was stopped at the limit of {listed.stopped_by} while it listed its modules"
+                            f"{python} reached the limit of {listed.stopped_by} while listing its modules"
                         )
             _INSTALLED[key] = ALWAYS_IMPORTED | frozenset(names) - OWN_NAMES
         return _INSTALLED[key]

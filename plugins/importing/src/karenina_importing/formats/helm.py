@@ -105,7 +105,10 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run, or all references if one is correct, or None if neither works."""
+    """Return the options that the model was shown, in the order of their letters in `mapping`.
+
+    Without letters from A on, these are the texts of all references if exactly one of several is right, otherwise None.
+    """
     letters = list(ascii_uppercase[: len(mapping)]) if isinstance(mapping, Mapping) else []
     if letters and list(mapping) == letters:
         return [str(mapping[letter]) for letter in letters]

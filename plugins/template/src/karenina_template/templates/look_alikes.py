@@ -58,7 +58,8 @@ class EqualTruths:
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Compare the ground truths in `rules` with earlier ones of the same field, and add problems to `found`.
+        """Add to `found` each ground truth in `rules` that normalizers make equal to another question's in the same
+        field.
 
         Only fields with the same normalizers are compared, and only if these normalizers remove more than case and
         white space.

@@ -205,7 +205,10 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value` that does not match `schema`. `place` is the path of `value`."""
+    """Yield a sentence for each part of `value` with a type, option or missing key that `schema` does not allow.
+
+    Null is never reported, and limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
+    """
     root.step()
     schema = _resolve(schema, root)
     if value is None:
