@@ -52,8 +52,8 @@ STOPPED: Final = ("length", "content_filter", "failed")
 class Answer:
     """A recorded answer: its text or messages, how the reply ended, and what else is known of its conversation.
 
-    `patch` is the work of an agent in a workspace, in the format of `git diff`. `digests` are those of the files that the
-    question attached, if they are known.
+    `patch` is the work of an agent in a workspace, in the format of `git diff`. `digests` are those of the files that
+    the question attached, if they are known.
     """
 
     said: str | tuple[Message, ...]

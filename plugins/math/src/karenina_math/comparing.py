@@ -483,9 +483,7 @@ class _Rules:
             whole = [mpmath.floor(number(end)) + step for end in finite for step in (-1, 0, 1, 2)]
             is_close = all(is_member(x, one, point) is is_member(x, other, point) for x in whole)
             if (relations and self.domain == "positive") or (self.domain == "integer" and (relations or is_close)):
-                raise OutOfReach(
-                    "whether the inequalities are the same for these numbers alone cannot be decided; only real numbers are supported"
-                )
+                raise OutOfReach("inequalities can only be compared over all real numbers")
             return False
         if len(names) > 1:
             raise OutOfReach("the inequalities are about different symbols")
