@@ -1,4 +1,4 @@
-"""Loads declared templates. Most of a benchmark differ only in some texts and numbers, and are made from one form.
+"""Loads declared templates. Those of a benchmark often differ only in texts and numbers, and are made from one form.
 
 A form is the source of a template without these values. It is only kept if the source that it gives for the declaration
 is the one that `make_template_source` writes, and if `load_template` has found a pattern for this source. Everything
@@ -29,11 +29,13 @@ _LONGEST: Final = 10_000
 """The maximum number of characters of a value that is not part of the form."""
 _DATE_LIKE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LARGE: Final = 2**53
+"""Numbers from here on are not always written in the same way for fields of another type."""
 _END: Final = object()
+"""Ends a field and its primitive in the key of a form."""
 
 _lock: Final = RLock()
 _forms: Final[OrderedDict[tuple[object, ...], _Form | None]] = OrderedDict()
-"""The forms by the rest of their declarations. None means that a declaration has no form."""
+"""The forms by the rest of their declarations, without the values. None means that a declaration has no form."""
 
 Value: TypeAlias = str | int | float
 

@@ -164,6 +164,9 @@ def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) 
     if text is None or text == "":
         cure = 'add "question": ...; a file with other keys can be imported with `questions_from` in a YAML file'
         raise BenchmarkFileError(path, f"line {number}", "the line has no question", cure)
+    id = values.get("id")
+    if id and isinstance(id, str):
+        return id
     section = _make_section(values, path, number)
     return section.text("id") or make_question_id(position, section.text("question") or "")
 

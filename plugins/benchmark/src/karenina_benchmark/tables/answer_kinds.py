@@ -214,7 +214,9 @@ def is_empty(value: Any) -> bool:
 
 def is_error_cell(value: Any) -> bool:
     """Return whether a cell is a formula's error value, such as #DIV/0!."""
-    return isinstance(value, str) and fold(value).strip().casefold() in _ERRORS
+    if not isinstance(value, str) or ("#" not in value and value.isascii()):
+        return False
+    return fold(value).strip().casefold() in _ERRORS
 
 
 def cell_text(value: Any) -> str:

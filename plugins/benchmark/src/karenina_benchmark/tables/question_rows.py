@@ -334,7 +334,7 @@ def _with_right_options(
             f"the correct answer matches none of the options and is compared as text in {_first_places(lost)}"
         )
     return [
-        replace(row, text=join_options(row.text, row.options), right=letters)
+        replace(row, text=join_options(row.text, row.options), right=letters) if row.options else row
         for row, letters in zip(rows, right.letters, strict=True)
     ]
 
