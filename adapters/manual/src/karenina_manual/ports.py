@@ -102,14 +102,15 @@ def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo, mes
     is accepted.
     """
     answer = recordings.find(info)
-    sent = next((message.attachments for message in messages if message.attachments), ())
-    digests = tuple(file.sha256 for file in sent)
-    if answer.digests is not None and all(digests) and digests != answer.digests:
-        logger.warning(
-            "question %r: the recorded answer is about other attachments (sha256 %s, now %s); record it again, or "
-            "restore the files",
-            *(info.question_id, _shorten(answer.digests), _shorten(digests)),
-        )
+    if answer.digests is not None:
+        sent = next((message.attachments for message in messages if message.attachments), ())
+        digests = tuple(file.sha256 for file in sent)
+        if all(digests) and digests != answer.digests:
+            logger.warning(
+                "question %r: the recorded answer is about other attachments (sha256 %s, now %s); record it again, or "
+                "restore the files",
+                *(info.question_id, _shorten(answer.digests), _shorten(digests)),
+            )
     if answer.finish_reason == "failed":
         raise _no_answer_error(model, info, f"the reply broke off (finish reason {answer.server_reason or 'error'!r})")
     return answer

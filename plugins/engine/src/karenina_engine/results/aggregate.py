@@ -347,7 +347,8 @@ class Totals:
     """
 
     def __init__(self, *, per_question: int | None = None) -> None:
-        self._tally = RunTally(per_question)
+        self.outcomes: Final = RunTally(per_question)
+        """The counts of outcomes."""
         self._traits: dict[GroupKey, TraitTally] = {}
         self._users: dict[GroupKey, list[int]] = {}
         self._answers: set[int] = set()
@@ -356,7 +357,7 @@ class Totals:
 
     def __len__(self) -> int:
         """Return the number of results counted so far."""
-        return len(self._tally)
+        return len(self.outcomes)
 
     def add(self, result: VerificationResult) -> None:
         """Add a result with its traits, calls and tokens. If it was not judged, its failure is added too. An answer
@@ -364,7 +365,7 @@ class Totals:
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
-        self._tally.add(group, result.outcome, meta.question_id, template.verify_granular_result)
+        self.outcomes.add(group, result.outcome, meta.question_id, template.verify_granular_result)
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:
@@ -394,7 +395,7 @@ class Totals:
                     "users": _user_faults(summary, *self._users.get(group, (0, 0))),
                 }
             )
-            for group, summary in self._tally.groups().items()
+            for group, summary in self.outcomes.groups().items()
         }
 
     def failures(self) -> list[Failure]:

@@ -64,7 +64,6 @@ async def execute_session(
     `on_result` is called with the index and result of each item as it ends. If you have already entered the context of
     `precompute_results`, pass its value as `computed`.
     """
-    totals = Totals(per_question=session.config.core.replicate_count)
     full = session.config.section(EngineSettings).full_results
     writer = LineWriter()
     with (
@@ -74,7 +73,6 @@ async def execute_session(
         begun = False
         async with aclosing(session.indexed_results(ready)) as results:
             async for index, result, text in results:
-                totals.add(result)
                 if file is not None and not begun:
                     begun = True
                     file.write(HEADER_INDEX, _header(session))
@@ -88,7 +86,7 @@ async def execute_session(
             if not begun:
                 file.write(HEADER_INDEX, _header(session))
             file.sort_lines()
-    return totals
+    return session.totals
 
 
 async def collect_results(

@@ -19,7 +19,7 @@ from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.rows import UnstorableRow
 from karenina_engine.model_settings import configured_models
 from karenina_engine.progress.observers import NO_OBSERVERS, RunFinished, RunStarted
-from karenina_engine.results.aggregate import RunTally
+from karenina_engine.results.aggregate import RunTally, Totals
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
@@ -90,7 +90,7 @@ class RunSession:
         self.command: Final = {**command, "distributions": self.distributions} if command else {}
         self.result_store: Final = results
         self.runner: Final = ItemRunner(self.parts, matrix.panel)
-        self._outcomes = RunTally()
+        self._totals = Totals()
         self._computed: PrecomputedPart | None = None
         self._stopped: str | None = None
         self._stop_requested = False  # by `stop`; when the budget is exhausted, items in progress continue
@@ -168,7 +168,12 @@ class RunSession:
     @property
     def outcomes(self) -> RunTally:
         """The counts of the results so far."""
-        return self._outcomes
+        return self._totals.outcomes
+
+    @property
+    def totals(self) -> Totals:
+        """The totals of the results so far, with their traits, calls and tokens."""
+        return self._totals
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
         """Stop the run, from its event loop. Its results end early, but remain valid. Calls in flight have `grace`
@@ -234,7 +239,7 @@ class RunSession:
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
         models = [model for _, model in configured_models(self.config)]
-        outcomes = self._outcomes = RunTally(core.replicate_count)
+        totals = self._totals = Totals(per_question=core.replicate_count)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         keeps_replies = self.parts.store is not None and not self.parts.offline
@@ -254,19 +259,16 @@ class RunSession:
                 for stream in self._streams():
                     async with aclosing(stream):
                         async for placed in stream:
-                            result, meta = placed.result, placed.result.metadata
-                            group = (meta.answering_id, meta.parsing_id)
-                            passed = result.template.verify_granular_result
-                            outcomes.add(group, result.outcome, meta.question_id, passed)
-                            observers.item_finished(result)
+                            totals.add(placed.result)
+                            observers.item_finished(placed.result)
                             yield placed
         finally:
-            interrupted = len(outcomes) < len(self)
+            interrupted = len(totals) < len(self)
             if interrupted and self.stopped is not None:
-                missing = len(self) - len(outcomes)
+                missing = len(self) - len(totals)
                 logger.warning(
                     "stopped after %d of %d items because %s; %d %s no result%s",
-                    len(outcomes),
+                    len(totals),
                     len(self),
                     self.stopped,
                     missing,
@@ -275,7 +277,7 @@ class RunSession:
                 )
             for (model, reason), count in sorted(self.tally.unknown_ends.items()):
                 logger.warning("%s, which was treated as a normal end", describe_unknown_ends(model, reason, count))
-            finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self.stopped)
+            finished = RunFinished(totals.outcomes.summary(), time.monotonic() - began, interrupted, self.stopped)
             observers.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)

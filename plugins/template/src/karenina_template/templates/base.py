@@ -3,7 +3,7 @@
 # No `from __future__ import annotations` here: pydantic would parse the annotations again for every subclass.
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isfunction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -139,6 +139,23 @@ def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
     return strategy
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What an answer takes for some of its fields instead of its response or of comparing values.
+
+    `responses` are the texts that fields read instead of the response. `results` are the results of fields whatever
+    their values are. `assumed` are the results that `Comparison` assumes for undecided fields, which it only sets on
+    copies.
+    """
+
+    responses: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, Undecided | Literal[False]] = field(default_factory=dict)
+    assumed: Mapping[str, bool] = field(default_factory=dict)
+
+
+NOT_SETTLED: Final = Settled()
+
+
 class BaseAnswer(BaseModel):
     """Base class of answer templates. Subclasses are usually called `Answer`.
 
@@ -162,9 +179,7 @@ class BaseAnswer(BaseModel):
 
     _key: AnswerKey | None = PrivateAttr(default=None)
     _response: str = PrivateAttr(default="")
-    _responses: Mapping[str, str] | None = PrivateAttr(default=None)
-    _unfilled: Mapping[str, Undecided | Literal[False]] | None = PrivateAttr(default=None)
-    _assumed: Mapping[str, bool] | None = PrivateAttr(default=None)
+    _settled: Settled | None = PrivateAttr(default=None)
 
     __answer_key__: ClassVar[AnswerKey | None] = None
 
@@ -262,8 +277,9 @@ class BaseAnswer(BaseModel):
         A field in `results` gets this result whatever its value is. This is meant for answers bound to a question,
         which start with all rules of their template.
         """
-        self._key, self._responses = key, responses
-        self._unfilled = {**(self._unfilled or {}), **results}
+        before = self._settled or NOT_SETTLED
+        self._key = key
+        self._settled = replace(before, responses=responses, results={**before.results, **results})
 
     def _results(self) -> dict[str, bool | Undecided]:
         """Return the result of each verified field. Undecided results contain the reason.
@@ -272,25 +288,22 @@ class BaseAnswer(BaseModel):
         from the conversation get the result set by `read_turns`. Undecided results are replaced with those assumed by
         `Comparison`.
         """
-        own = self.__pydantic_private__ or {}
-        responses = own.get("_responses") or NO_RESPONSES
-        results = self._answer_key().results(self._values(), self._bound_response(), responses)
-        if unfilled := own.get("_unfilled"):
-            results |= unfilled
-        return {**results, **assumed} if (assumed := self._assumptions()) else results
+        settled = self._settlement()
+        results = self._answer_key().results(self._values(), self._bound_response(), settled.responses)
+        return {**results, **settled.results, **settled.assumed}
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
         scores = self._answer_key().credits(results, self._values())
-        return {**scores, **{name: float(passed) for name, passed in self._assumptions().items()}}
+        return {**scores, **{name: float(passed) for name, passed in self._settlement().assumed.items()}}
 
     def _answer_key(self) -> AnswerKey:
         """Return the ground truths and strategy of a declared template, or those of the class."""
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
         return own if own is not None else type(self).answer_key()
 
-    def _assumptions(self) -> Mapping[str, bool]:
-        """Return the results that `Comparison` assumes for undecided fields. They are only set on copies."""
-        return (self.__pydantic_private__ or {}).get("_assumed") or {}
+    def _settlement(self) -> Settled:
+        own: Settled | None = (self.__pydantic_private__ or {}).get("_settled")
+        return own if own is not None else NOT_SETTLED
 
     def _bound_response(self) -> str:
         response: str = (self.__pydantic_private__ or {}).get("_response", "")

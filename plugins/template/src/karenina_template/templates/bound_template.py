@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import (
@@ -22,7 +22,7 @@ from pydantic_core import (
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.data.sections import KnownValue
-from karenina_template.templates.base import AnswerKey, BaseAnswer
+from karenina_template.templates.base import AnswerKey, BaseAnswer, Settled
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import alternatives
 from karenina_template.templates.primitives import DateMatch, Undecided
@@ -218,11 +218,12 @@ class BoundTemplate:
         assert own is not None
         own["_key"], own["_response"] = key, response
         if sources:
-            own["_unfilled"] = {
+            unfilled: dict[str, Undecided | Literal[False]] = {
                 name: False if value.counts == "wrong" else Undecided(value.why or "there is no value")
                 for name, source in sources.items()
                 if (value := known.get(source)) is not None and value.value is None
             }
+            own["_settled"] = Settled(results=unfilled)
         if key.rules and answer.correct is None:
             answer.__dict__["correct"] = key.truths()
         return answer
