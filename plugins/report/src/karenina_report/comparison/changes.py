@@ -88,7 +88,10 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 def _text(value: object) -> str:
     """Serialize a value as JSON with sorted keys, using `str` for values that JSON does not support."""
-    return json.dumps(value, sort_keys=True, default=str)
+    return _SORTED.encode(value)
+
+
+_SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
