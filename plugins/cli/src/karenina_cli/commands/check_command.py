@@ -251,11 +251,11 @@ def _print(screen: Screen, report: CheckReport) -> None:
     for finding in report.findings:
         same.setdefault((finding.level, finding.file, finding.what), []).append(finding)
     for finding in report.findings:
-        first, *others = same[finding.level, finding.file, finding.what]
-        repeated = len(others) >= _MANY
-        if repeated and finding is not first:
+        alike = same[finding.level, finding.file, finding.what]
+        repeated = len(alike) > _MANY
+        if repeated and finding is not alike[0]:
             continue
-        more = f" (also in {', '.join(other.where for other in others[:3])} and {len(others) - 3} more places)"
+        more = f" (also in {', '.join(other.where for other in alike[1:4])} and {len(alike) - 4} more places)"
         mark, style = _MARKS[finding.level]
         text = Text(clean(f"{finding}{more if repeated else ''}"), "")
         screen.out.print(Text(f"{mark} ", style) + text, soft_wrap=True)
